@@ -1,0 +1,49 @@
+"""What every use case is given: the ports and the settings of this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mango.ports import Blobs, Clock, Doorbell, Ids, Orchestrator, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings that bound the product. Times in seconds unless the name says otherwise.
+
+    Attributes:
+        runner_lease: how long a round's lease lives without renewal (architecture, section 4).
+        renew_every: how often a running round renews it.
+        look_every: how often a running round looks for interrupts.
+        work_lease: default lease of claimed work (decision 37).
+        acknowledge_within: how long a claim may stay unacknowledged before it is handed out again.
+        ring_again: how long work may stay queued before the sweeper rings again.
+        rounds_per_execution: after so many rounds a fresh execution goes on.
+        model_attempts: tries of one model request before `retries_exhausted` (spec mango.md 3.4).
+        troubles: failures in a row without a commit that terminate the session.
+        model_seconds: limit of one model request.
+    """
+
+    runner_lease: float = 30.0
+    renew_every: float = 10.0
+    look_every: float = 0.5
+    work_lease: int = 30
+    acknowledge_within: float = 5.0
+    ring_again: float = 30.0
+    rounds_per_execution: int = 200
+    model_attempts: int = 3
+    troubles: int = 10
+    model_seconds: float = 780.0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Ports and limits, chosen by the composition root."""
+
+    store: Store
+    blobs: Blobs
+    doorbell: Doorbell
+    orchestrator: Orchestrator
+    clock: Clock
+    ids: Ids
+    limits: Limits = field(default_factory=Limits)
