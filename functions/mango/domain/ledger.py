@@ -14,22 +14,22 @@ Event = dict[str, Any]
 
 
 class Cursor(NamedTuple):
-    """A place in a thread's history: after event `index` of commit `seq`. `Cursor(0, 0)` is before everything."""
+    """A place in a thread's history: after event `nth` of commit `seq`. `Cursor(0, 0)` is before everything."""
 
     seq: int
-    index: int
+    nth: int
 
     def text(self) -> str:
         """What clients see as the SSE `id:`."""
-        return f"{self.seq}.{self.index}"
+        return f"{self.seq}.{self.nth}"
 
     @staticmethod
     def parse(text: str) -> Cursor | None:
         """None when it is not a cursor."""
-        seq, dot, index = text.partition(".")
-        if not (dot and seq.isdecimal() and index.isdecimal() and len(text) <= 32):
+        seq, dot, nth = text.partition(".")
+        if not (dot and seq.isdecimal() and nth.isdecimal() and len(text) <= 32):
             return None
-        return Cursor(int(seq), int(index))
+        return Cursor(int(seq), int(nth))
 
 
 @dataclass(frozen=True, slots=True)
