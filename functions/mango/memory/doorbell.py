@@ -1,0 +1,34 @@
+"""A doorbell within one process."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+
+class MemoryDoorbell:
+    """A `Doorbell` in memory. A ring that nobody waits for is kept, and ends one later wait at once.
+
+    So a poller that reads the table and then waits cannot miss work that came between.
+    """
+
+    def __init__(self) -> None:
+        self.rings: list[tuple[str, str]] = []
+        """Every ring, for tests: environment and work."""
+        self._pending: Counter[str] = Counter()
+        self._rung = threading.Condition()
+
+    def ring(self, environment_id: str, work_id: str) -> None:
+        """Wakes one waiter."""
+        with self._rung:
+            self.rings.append((environment_id, work_id))
+            self._pending[environment_id] += 1
+            self._rung.notify_all()
+
+    def wait(self, environment_id: str, seconds: float) -> bool:
+        """Waits in real time until the environment's bell rings."""
+        with self._rung:
+            if not self._rung.wait_for(lambda: self._pending[environment_id] > 0, timeout=seconds):
+                return False
+            self._pending[environment_id] -= 1
+            return True
