@@ -1,0 +1,1 @@
+"""The embedded profile: Mango on one machine, and the operator's command line."""

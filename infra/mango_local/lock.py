@@ -1,0 +1,47 @@
+"""One owner for a data directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class AlreadyLocked(Exception):
+    """Another process owns the data directory."""
+
+    def __init__(self, folder: Path, holder: str) -> None:
+        super().__init__(f"{folder} is in use by {holder}. Stop that process, or choose another place with --data-dir.")
+        self.folder = folder
+        self.holder = holder
+
+
+class DataLock:
+    """Exclusive lock on a data directory; the kernel frees it when the process ends, however it ends.
+
+    Children do not inherit it: Python opens files so that they are closed by exec.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Raises `AlreadyLocked`, which names the holder."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 100, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise AlreadyLocked(self._folder, f"process {holder}" if holder else "another process") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._file = descriptor
+
+    def release(self) -> None:
+        """Frees it. The file stays: removing it would let two processes lock two files of one name."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
