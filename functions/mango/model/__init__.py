@@ -1,0 +1,1 @@
+"""Model clients: any Messages endpoint, Bedrock, an offline echo, and scripts."""

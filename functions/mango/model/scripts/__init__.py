@@ -1,0 +1,1 @@
+"""Scripts for `ScriptedModel`, one a file; each has `respond(request) -> ModelAnswer`."""
