@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -12,32 +11,34 @@ from typing import Any
 from mango.domain.errors import InvalidRequest
 from mango.domain.ledger import dump_json
 
-Position = str | int | list[str | int]
-"""Where a list goes on: whatever its service needs to find the place again."""
-
 _DIGEST_LENGTH = 16
-MAX_CURSOR = 1024
+MAX_CURSOR = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a cursor is bound to. A place in one listing means nothing in another.
+class Cursors:
+    """The cursors of one listing, bound to everything that makes it this listing and no other.
 
-    The binding is no secret: a forged cursor could only name a place in a list its holder may read anyway.
+    The binding is no secret: a forged cursor could only name a place in a list that its holder may read anyway.
+
+    Attributes:
+        kind: what is listed, `agents`.
+        parent: whose parts are listed, where they are parts.
+        filters: the filters of the request, as JSON.
     """
 
     kind: str
     workspace_id: str
     parent: str = ""
-    order: str = ""
     filters: dict[str, Any] = field(default_factory=dict)
+    order: str = ""
 
-    def cursor(self, position: Position) -> str:
-        """The text that continues this listing after the position."""
+    def encode(self, position: dict[str, Any]) -> str:
+        """The text that continues this listing at a position, which may be any JSON."""
         text = dump_json([self._digest(position), position])
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
-    def position(self, cursor: str) -> Position:
+    def decode(self, cursor: str) -> dict[str, Any]:
         """The inverse.
 
         Raises:
@@ -48,34 +49,19 @@ class Listing:
                 raise ValueError
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
             digest, position = json.loads(raw)
-        except (ValueError, TypeError, RecursionError, binascii.Error):
-            raise _invalid() from None
-        if not _is_position(position) or digest != self._digest(position):
-            raise _invalid()
-        place: Position = position
-        return place
-
-    def text_position(self, cursor: str | None) -> str | None:
-        """For listings whose positions are texts; None starts at the beginning."""
-        if cursor is None:
-            return None
-        position = self.position(cursor)
-        if not isinstance(position, str):
-            raise _invalid()
+        except (ValueError, TypeError, RecursionError):
+            raise invalid_cursor() from None
+        if not isinstance(position, dict) or digest != self._digest(position):
+            raise invalid_cursor()
         return position
 
-    def _digest(self, position: Position) -> str:
-        bound = [self.kind, self.workspace_id, self.parent, self.order, sorted(self.filters.items()), position]
-        return hashlib.sha256(dump_json(bound).encode()).hexdigest()[:_DIGEST_LENGTH]
+    def _digest(self, position: dict[str, Any]) -> str:
+        bound = [self.kind, self.workspace_id, self.parent, self.filters, self.order, position]
+        text = json.dumps(bound, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _is_position(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(type(part) in (str, int) for part in value)
-    return type(value) in (str, int)
-
-
-def _invalid() -> InvalidRequest:
+def invalid_cursor() -> InvalidRequest:
     return InvalidRequest("invalid page cursor", path="page")
 
 
