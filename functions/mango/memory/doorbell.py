@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
+
+_KEPT = 1000
+"""So many rings are remembered; a process may live for years."""
 
 
 class MemoryDoorbell:
@@ -13,16 +16,21 @@ class MemoryDoorbell:
     """
 
     def __init__(self) -> None:
-        self.rings: list[tuple[str, str]] = []
-        """Every ring, for tests: environment and work."""
+        self.rings: deque[tuple[str, str]] = deque(maxlen=_KEPT)
+        """The latest rings, for tests: environment and work."""
         self._pending: Counter[str] = Counter()
         self._rung = threading.Condition()
 
+    @property
+    def hears(self) -> bool:
+        """True: `wait` does."""
+        return True
+
     def ring(self, environment_id: str, work_id: str) -> None:
-        """Wakes one waiter."""
+        """Ends one wait, of now or later."""
         with self._rung:
             self.rings.append((environment_id, work_id))
-            self._pending[environment_id] += 1
+            self._pending[environment_id] = min(self._pending[environment_id] + 1, _KEPT)
             self._rung.notify_all()
 
     def wait(self, environment_id: str, seconds: float) -> bool:

@@ -1,0 +1,156 @@
+"""Blobs on S3 or what stands in for it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mango.aws.failures import error_code
+from mango.domain.transaction import StoreUnavailable
+from mango.ports import BlobInfo
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_log = logging.getLogger(__name__)
+_CHUNK = 1024 * 1024
+PART_BYTES = 8 * 1024 * 1024
+"""Size of an upload's parts, all but the last; what an upload holds in memory is about twice this."""
+_OURS_ALREADY = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
+
+
+class S3Blobs:
+    """A `Blobs` in a bucket. Raises `StoreUnavailable` when S3 cannot answer.
+
+    The SHA-256 is stored beside the content for whoever checks a bucket: as metadata `sha256` of a blob stored by
+    one request, as tag `sha256` of one stored in parts, whose metadata S3 takes only before the content.
+    """
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def create_bucket(self, region: str) -> None:
+        """Creates the bucket if it is missing."""
+        place: Any = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        with _answering():
+            try:
+                self._client.create_bucket(Bucket=self._bucket, **place)
+            except ClientError as error:
+                if error_code(error) not in _OURS_ALREADY:
+                    raise
+            # Raises if the bucket of that name is somebody else's.
+            self._client.head_bucket(Bucket=self._bucket)
+
+    def put(self, key: str, data: bytes, content_type: str = "application/octet-stream") -> BlobInfo:
+        """Stores the data by one request."""
+        digest = hashlib.sha256(data).hexdigest()
+        with _answering():
+            self._client.put_object(
+                Bucket=self._bucket, Key=key, Body=data, ContentType=content_type, Metadata={"sha256": digest}
+            )
+        return BlobInfo(len(data), digest)
+
+    def put_stream(self, key: str, chunks: Iterator[bytes], content_type: str) -> BlobInfo:
+        """Stores what the iterator yields, in parts if it is long; nothing is kept when it raises."""
+        parts = _parts(chunks)
+        first = next(parts, b"")
+        if len(first) < PART_BYTES:
+            return self.put(key, first, content_type)
+        with _answering():
+            upload = self._client.create_multipart_upload(Bucket=self._bucket, Key=key, ContentType=content_type)
+        upload_id = upload["UploadId"]
+        completed = False
+        try:
+            info = self._upload(key, upload_id, first, parts)
+            completed = True
+        finally:
+            # Also when the iterator raises, whatever it raises: parts of an open upload are kept, and paid for.
+            if not completed:
+                self._abort(key, upload_id)
+        return info
+
+    def _upload(self, key: str, upload_id: str, first: bytes, rest: Iterator[bytes]) -> BlobInfo:
+        target: Any = {"Bucket": self._bucket, "Key": key}
+        digest, size = hashlib.sha256(), 0
+        done: list[Any] = []
+        part = first
+        while part:
+            digest.update(part)
+            size += len(part)
+            number = len(done) + 1
+            with _answering():
+                answer = self._client.upload_part(**target, UploadId=upload_id, PartNumber=number, Body=part)
+            done.append({"PartNumber": number, "ETag": answer["ETag"]})
+            part = next(rest, b"")
+        with _answering():
+            self._client.complete_multipart_upload(**target, UploadId=upload_id, MultipartUpload={"Parts": done})
+        self._tag(key, digest.hexdigest())
+        return BlobInfo(size, digest.hexdigest())
+
+    def _tag(self, key: str, digest: str) -> None:
+        tag: Any = {"TagSet": [{"Key": "sha256", "Value": digest}]}
+        try:
+            self._client.put_object_tagging(Bucket=self._bucket, Key=key, Tagging=tag)
+        except (ClientError, BotoCoreError) as error:
+            # The content is complete, and its digest is the caller's to keep.
+            _log.warning("no digest beside blob %s: %s", key, error)
+
+    def _abort(self, key: str, upload_id: str) -> None:
+        with _answering():
+            try:
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
+            except ClientError as error:
+                if error_code(error) != "NoSuchUpload":
+                    raise
+
+    def get(self, key: str) -> bytes | None:
+        """The whole content."""
+        chunks = self.open(key)
+        return None if chunks is None else b"".join(chunks)
+
+    def open(self, key: str) -> Iterator[bytes] | None:
+        """The content in chunks of at most 1 MiB; the request is made at once, the content read as it is taken."""
+        with _answering():
+            try:
+                body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+            except ClientError as error:
+                if error_code(error) == "NoSuchKey":
+                    return None
+                raise
+        return _read(body)
+
+    def delete(self, key: str) -> None:
+        """Forgets the blob; no error when it is missing."""
+        with _answering():
+            self._client.delete_object(Bucket=self._bucket, Key=key)
+
+
+def _read(body: Any) -> Iterator[bytes]:
+    with closing(body), _answering():
+        yield from body.iter_chunks(_CHUNK)
+
+
+def _parts(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts of exactly `PART_BYTES`, but for the last."""
+    buffer = bytearray()
+    for chunk in chunks:
+        buffer += chunk
+        while len(buffer) >= PART_BYTES:
+            yield bytes(memoryview(buffer)[:PART_BYTES])
+            del buffer[:PART_BYTES]
+    if buffer:
+        yield bytes(buffer)
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise StoreUnavailable(str(error)) from error

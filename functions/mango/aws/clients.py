@@ -1,0 +1,94 @@
+"""boto3 clients, made once a process: making one takes tens of milliseconds, using one is thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3.session
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+
+CONNECT_SECONDS = 2
+READ_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """Where AWS, or what stands in for it, is.
+
+    Attributes:
+        region: name of the region.
+        endpoint_url: of the stand-in; None is AWS itself.
+        pool: connections kept per service; should be at least the number of threads that use one.
+        access_key_id: credentials of a stand-in that checks none; None leaves it to boto3's usual sources.
+        secret_access_key: belongs to `access_key_id`.
+    """
+
+    region: str = "us-east-1"
+    endpoint_url: str | None = None
+    pool: int = 64
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+
+
+class Clients:
+    """The clients of one process; each is made when it is first asked for."""
+
+    def __init__(self, settings: AwsSettings) -> None:
+        self.settings = settings
+        self._made: dict[str, Any] = {}
+        # Sessions are not thread-safe, so all making happens under the lock.
+        self._lock = threading.Lock()
+        self._session = boto3.session.Session(
+            aws_access_key_id=settings.access_key_id,
+            aws_secret_access_key=settings.secret_access_key,
+            region_name=settings.region,
+        )
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """Never repeats a request: a transaction repeated after it was applied would look refused.
+
+        Parameters are not validated by botocore; `mango.aws.rules` does, at a fifth of the time.
+        """
+        client: DynamoDBClient = self._client("dynamodb", attempts=1, parameter_validation=False)
+        return client
+
+    @property
+    def s3(self) -> S3Client:
+        """Repeats requests; every request made of it can be."""
+        client: S3Client = self._client("s3", attempts=3)
+        return client
+
+    @property
+    def sqs(self) -> SQSClient:
+        """Tries twice: a ring may be lost, and nobody should wait for it."""
+        client: SQSClient = self._client("sqs", attempts=2)
+        return client
+
+    def other(self, service: str, *, attempts: int = 3) -> Any:
+        """A client of any other service, made with the same settings."""
+        return self._client(service, attempts=attempts)
+
+    def _client(self, service: str, *, attempts: int, parameter_validation: bool = True) -> Any:
+        with self._lock:
+            if service not in self._made:
+                config = Config(
+                    connect_timeout=CONNECT_SECONDS,
+                    read_timeout=READ_SECONDS,
+                    max_pool_connections=self.settings.pool,
+                    retries={"mode": "standard", "total_max_attempts": attempts},
+                    parameter_validation=parameter_validation,
+                    tcp_keepalive=True,
+                    s3={"addressing_style": "path"} if self.settings.endpoint_url else None,
+                )
+                self._made[service] = self._session.client(
+                    service, endpoint_url=self.settings.endpoint_url, config=config
+                )
+            return self._made[service]
