@@ -1,0 +1,191 @@
+"""The SSE application: plain ASGI, so that the same code runs below uvicorn and below Lambda response streaming."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from mango.domain.errors import MangoError, NotFound, Unavailable
+from mango.domain.principal import Credential
+from mango.domain.transaction import StoreUnavailable
+from mango.services.context import Context
+from mango.stream.answers import error_answer
+from mango.stream.frames import KEEP_ALIVE, opening_frame
+from mango.stream.hub import Hub
+from mango.stream.opening import Authenticate, Opening, open_stream, target_of
+from mango.stream.reading import read_page
+from mango.stream.subscriber import End, Subscriber
+
+log = logging.getLogger("mango.stream")
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+KEEP_ALIVE_SECONDS = 15.0
+REVALIDATE_SECONDS = 1.0
+STORE_PAUSE = 0.5
+LAST_WORDS_SECONDS = 1.0
+"""How long the end of the response may wait for a client that reads slowly."""
+
+
+class StreamApp:
+    """Serves `GET /v1/sessions/{id}/events/stream` and `GET /v1/sessions/{id}/threads/{thread}/stream`.
+
+    Attributes:
+        max_seconds: the server ends a stream at an event boundary after this long (before a platform would cut it);
+            None lets it live as long as the client wants.
+    """
+
+    def __init__(self, ctx: Context, authenticate: Authenticate, hub: Hub, *, max_seconds: float | None = None) -> None:
+        self._ctx = ctx
+        self._authenticate = authenticate
+        self._hub = hub
+        self.max_seconds = max_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request_id = self._ctx.ids.new("req")
+        try:
+            opening = await self._open(scope, headers)
+        except (MangoError, StoreUnavailable) as error:
+            status, answer_headers, body = error_answer(error, request_id)
+            await send({"type": "http.response.start", "status": status, "headers": answer_headers})
+            await send({"type": "http.response.body", "body": body})
+            return
+        await _begin(send, request_id)
+        await self._serve(_Connection(send), receive, opening, headers)
+
+    async def _open(self, scope: Scope, headers: dict[str, str]) -> Opening:
+        if self._hub.closed:
+            raise Unavailable("the server is stopping; try again")
+        target = target_of(scope["path"])
+        if target is None:
+            raise NotFound(f"{scope['path']!r} is not a stream")
+        query = scope["query_string"].decode("latin-1")
+        return await self._hub.tools.run(open_stream, self._ctx, self._authenticate, target, headers, query)
+
+    async def _serve(
+        self, connection: _Connection, receive: Receive, opening: Opening, headers: dict[str, str]
+    ) -> None:
+        """Sends until the client leaves or there is a reason to end."""
+        subscriber = Subscriber(opening.start)
+        self._hub.open(subscriber)
+        pump = asyncio.create_task(self._pump(connection, opening, subscriber))
+        enders = [pump, asyncio.create_task(_disconnected(receive)), asyncio.create_task(_cut(subscriber))]
+        tasks = [*enders, *self._watchers(opening, headers, subscriber)]
+        try:
+            await asyncio.wait(enders, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._hub.leave(opening.session_id, opening.thread_id, subscriber)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if not pump.cancelled():
+            pump.result()
+        if subscriber.end is not None:
+            log.debug("stream of %s ended: %s", opening.session_id, subscriber.end)
+            await connection.end()
+
+    def _watchers(self, opening: Opening, headers: dict[str, str], subscriber: Subscriber) -> list[asyncio.Task[None]]:
+        watchers = []
+        if opening.principal.kind is Credential.WORK:
+            watchers.append(asyncio.create_task(self._revalidate(opening, headers, subscriber)))
+        if self.max_seconds is not None:
+            watchers.append(asyncio.create_task(_expire(self.max_seconds, subscriber)))
+        return watchers
+
+    async def _pump(self, connection: _Connection, opening: Opening, subscriber: Subscriber) -> None:
+        await connection.send(opening_frame(opening.start))
+        behind = opening.resumed
+        while behind or not self._hub.attach(opening.session_id, opening.thread_id, subscriber):
+            behind = await self._read_on(connection, opening, subscriber)
+            if subscriber.end is not None:
+                break
+        while True:
+            await _drain(connection, subscriber)
+            if subscriber.end is not None:
+                return
+            if not await subscriber.wait(KEEP_ALIVE_SECONDS):
+                await connection.send(KEEP_ALIVE)
+
+    async def _read_on(self, connection: _Connection, opening: Opening, subscriber: Subscriber) -> bool:
+        """Reads and sends a page on the subscriber's own account, at its own speed; False at the head."""
+        tools = self._hub.tools
+        try:
+            page = await tools.run(
+                read_page, tools.store, tools.blobs, opening.session_id, opening.thread_id, subscriber.done
+            )
+        except StoreUnavailable as error:
+            log.warning("stream of %s: %s; again in %g s", opening.session_id, error, STORE_PAUSE)
+            await asyncio.sleep(STORE_PAUSE)
+            return True
+        for commit in page:
+            subscriber.push(commit.seq, commit.frames)
+            await _drain(connection, subscriber)
+        return bool(page)
+
+    async def _revalidate(self, opening: Opening, headers: dict[str, str], subscriber: Subscriber) -> None:
+        """Ends the stream when its credential no longer holds what it was opened with."""
+        while True:
+            await asyncio.sleep(REVALIDATE_SECONDS)
+            try:
+                principal = await self._hub.tools.run(self._authenticate, self._ctx, headers)
+            except (StoreUnavailable, Unavailable):
+                continue
+            except MangoError:
+                principal = None
+            if principal != opening.principal:
+                subscriber.abandon(End.REVOKED)
+                return
+
+
+class _Connection:
+    """The sending half of a response that has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def send(self, data: bytes) -> None:
+        """Returns when the transport has room again."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """Ends the response; a client that does not read is not waited for, its connection is then dropped."""
+        try:
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            log.info("dropped the connection of a client that does not read")
+
+
+async def _begin(send: Send, request_id: str) -> None:
+    headers = [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-cache, no-transform"),
+        (b"x-accel-buffering", b"no"),
+        (b"request-id", request_id.encode()),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+async def _drain(connection: _Connection, subscriber: Subscriber) -> None:
+    while chunk := subscriber.take():
+        await connection.send(chunk)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cut(subscriber: Subscriber) -> None:
+    await subscriber.cut.wait()
+
+
+async def _expire(seconds: float, subscriber: Subscriber) -> None:
+    await asyncio.sleep(seconds)
+    subscriber.finish(End.TIME)
