@@ -118,10 +118,17 @@ class Blobs(Protocol):
 class Doorbell(Protocol):
     """Tells workers that work is claimable. Rings may be lost, doubled or late; the table is the truth."""
 
-    def ring(self, environment_id: str, work_id: str) -> None: ...
+    @property
+    def hears(self) -> bool:
+        """Whether `wait` can hear rings; where it cannot, it returns at once."""
+        ...
+
+    def ring(self, environment_id: str, work_id: str) -> None:
+        """Does not raise."""
+        ...
 
     def wait(self, environment_id: str, seconds: float) -> bool:
-        """Waits until the environment's bell rings, at most so long. False at once where nothing can be heard."""
+        """Waits until the environment's bell rings, at most so long; True when it rang."""
         ...
 
 

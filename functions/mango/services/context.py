@@ -47,3 +47,5 @@ class Context:
     clock: Clock
     ids: Ids
     limits: Limits = field(default_factory=Limits)
+    poll_marks: dict[tuple[str, str], int] = field(default_factory=dict)
+    """When this process last noted that a worker polls (environment and worker id, microseconds)."""

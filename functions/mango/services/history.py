@@ -1,0 +1,73 @@
+"""Reading a thread's history: the ledger in order, then what still waits in the inbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from mango.domain import keys
+from mango.domain.ledger import Commit, Event, read_commit
+from mango.domain.thread import Thread
+from mango.domain.transaction import Item, Key
+from mango.ports import Blobs, Store
+from mango.services.spill import inline, unpack
+
+PAGE = 200
+"""Ledger items a read fetches at most."""
+
+
+def decode_commit(blobs: Blobs, item: Item) -> Commit:
+    """A ledger item as a commit, its events fetched when they are in a blob."""
+    return read_commit(inline(blobs, "events", item))
+
+
+def decode_input(blobs: Blobs, item: Item) -> Event:
+    """The event of an inbox item."""
+    event: Event = json.loads(unpack(blobs, "event", item))
+    return event
+
+
+def commit_at(store: Store, blobs: Blobs, session_id: str, thread_id: str, seq: int) -> Commit | None:
+    item = store.get(keys.ledger(session_id, thread_id, seq))
+    return decode_commit(blobs, item) if item else None
+
+
+def commits(
+    store: Store, blobs: Blobs, session_id: str, thread_id: str, *, above: int = 0, descending: bool = False
+) -> Iterator[Commit]:
+    """Commits with a seq greater than `above`, lazily, page by page."""
+    partition, prefix = keys.session_partition(session_id), keys.ledger_prefix(thread_id)
+    after = keys.ledger(session_id, thread_id, above).sk if above else None
+    before = None
+    while True:
+        page = store.query(partition, prefix=prefix, after=after, before=before, limit=PAGE, descending=descending)
+        for _, item in page.items:
+            yield decode_commit(blobs, item)
+        if page.next is None:
+            return
+        after, before = (after, page.next) if descending else (page.next, before)
+
+
+def waiting(store: Store, blobs: Blobs, thread: Thread) -> list[Event]:
+    """Accepted input that is not in the ledger yet: interrupts, which jump the queue, then the inbox in order."""
+    return [*thread.interrupts, *(event for _, event in inbox(store, blobs, thread))]
+
+
+def inbox(store: Store, blobs: Blobs, thread: Thread, limit: int | None = None) -> list[tuple[Key, Event]]:
+    """The oldest inputs of the inbox, with their keys."""
+    if not thread.waiting:
+        return []
+    after: str | None = None
+    found: list[tuple[Key, Event]] = []
+    while limit is None or len(found) < limit:
+        page = store.query(
+            keys.session_partition(thread.session_id),
+            prefix=keys.inbox_prefix(thread.thread_id),
+            after=after,
+            limit=None if limit is None else limit - len(found),
+        )
+        found += [(key, decode_input(blobs, item)) for key, item in page.items]
+        after = page.next
+        if after is None:
+            break
+    return found

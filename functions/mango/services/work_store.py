@@ -1,0 +1,158 @@
+"""Changing work items: read, decide, commit on what was read, again until it holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mango.domain import keys
+from mango.domain.calls import WORKER, read_barrier
+from mango.domain.errors import NotFound, RetryableConflict
+from mango.domain.times import SECOND, rfc3339
+from mango.domain.transaction import Ambiguous, Check, Delete, Equals, Item, Put, Refused, Transaction, Update, Write
+from mango.domain.work import Work, WorkState, read_work
+from mango.ports import Ids
+from mango.services.context import Context
+from mango.services.session_access import primary_thread_id
+
+ATTEMPTS = 40
+FENCE = ("gen", "state", "lease", "beat", "usable")
+"""Fields of the item that every decision about it rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decided change; an unchanged item writes nothing. `ring` names work that became claimable."""
+
+    after: Work
+    writes: Sequence[Write] = ()
+    ring: str | None = None
+
+
+def missing_work(work_id: str) -> NotFound:
+    return NotFound(f"work {work_id!r} was not found")
+
+
+def load_work(ctx: Context, environment_id: str, work_id: str) -> Work:
+    """Raises NotFound."""
+    item = ctx.store.get(keys.work(environment_id, work_id))
+    if item is None:
+        raise missing_work(work_id)
+    return read_work(item)
+
+
+def change_work(ctx: Context, environment_id: str, work_id: str, decide: Callable[[Work], Change]) -> Work:
+    """Applies a decision to a work item; `decide` may be asked again on a newer reading, or raise.
+
+    Raises:
+        NotFound: there is no such item.
+        RetryableConflict: others change it all the time.
+    """
+    tried: Work | None = None
+    for _ in range(ATTEMPTS):
+        before = load_work(ctx, environment_id, work_id)
+        if tried is not None and before == tried:
+            return before
+        change = decide(before)
+        if change.after == before:
+            return before
+        update = Update(
+            before.key,
+            set=before.changes_to(change.after),
+            remove=before.removals_to(change.after),
+            conditions=before.as_read(*FENCE),
+        )
+        try:
+            ctx.store.commit(Transaction((update, *change.writes)))
+        except Refused:
+            continue
+        except Ambiguous:
+            tried = change.after
+            continue
+        if change.ring:
+            ctx.doorbell.ring(environment_id, change.ring)
+        return change.after
+    raise RetryableConflict(f"work {work_id!r} is being changed by others; try again")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """`S#<session>` / `WORK`: the session's live work item, or its last one. `ver` moves with `live`."""
+
+    session_id: str
+    work_id: str = ""
+    ver: int = 0
+    live: bool = False
+
+    def item(self) -> Item:
+        return {"work_id": self.work_id, "ver": self.ver, "live": self.live}
+
+    def unchanged(self) -> Check:
+        return Check(keys.session_work(self.session_id), (Equals("ver", self.ver),))
+
+    def moved(self, work_id: str, live: bool) -> Update:
+        changes: Item = {"work_id": work_id, "ver": self.ver + 1, "live": live}
+        return Update(keys.session_work(self.session_id), set=changes, conditions=(Equals("ver", self.ver),))
+
+
+def read_pointer(session_id: str, item: Item) -> Pointer:
+    ver = item["ver"]
+    assert isinstance(ver, int)
+    return Pointer(session_id, str(item["work_id"]), ver, item["live"] is True)
+
+
+def new_work(
+    ids: Ids, workspace_id: str, environment_id: str, session_id: str, now: int, ring_again: float
+) -> tuple[Work, list[Write]]:
+    """A queued item, and the writes that create it and its row for pollers."""
+    work = Work(
+        work_id=ids.new("work"),
+        environment_id=environment_id,
+        session_id=session_id,
+        workspace_id=workspace_id,
+        created_at=now,
+        due=rfc3339(now + int(ring_again * SECOND)),
+    )
+    return work, [Put(work.key, work.item()), Put(work.queue_key, {"work_id": work.work_id})]
+
+
+def end_work(ctx: Context, work: Work, now: int) -> Change:
+    """The item is stopped and its token dead; a successor takes its place if a call waits.
+
+    Conditional on the session's pointer and on the barrier version it read, so that input which races the end of
+    the work is never left without a worker.
+    """
+    session, thread_id = work.session_id, primary_thread_id(work.session_id)
+    pointer_item, thread, barrier = ctx.store.get_many(
+        [keys.session_work(session), keys.thread(session, thread_id), keys.barrier(session, thread_id)]
+    )
+    ended = stopped(work, now)
+    writes: list[Write] = [Delete(work.queue_key, must_exist=False)]
+    if pointer_item is None or thread is None:
+        return Change(ended, writes)  # the session is gone
+    pointer = read_pointer(session, pointer_item)
+    if pointer.work_id != work.work_id:
+        return Change(ended, writes)
+    waits = barrier is not None and any(call.kind == WORKER for call in read_barrier(barrier).open_calls)
+    writes.append(Check(keys.thread(session, thread_id), (Equals("bver", thread["bver"]),)))
+    if not waits or thread["closed"]:
+        return Change(ended, [*writes, pointer.moved(work.work_id, live=False)])
+    successor, puts = new_work(ctx.ids, work.workspace_id, work.environment_id, session, now, ctx.limits.ring_again)
+    return Change(ended, [*writes, *puts, pointer.moved(successor.work_id, live=True)], ring=successor.work_id)
+
+
+def stopped(work: Work, now: int) -> Work:
+    return replace(
+        work,
+        state=WorkState.STOPPED,
+        usable=False,
+        lease=0,
+        due="",
+        stopped_at=now,
+        stop_requested_at=work.stop_requested_at or now,
+    )
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
