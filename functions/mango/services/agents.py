@@ -22,21 +22,6 @@ from mango.services.spill import pack, unpack
 Json = dict[str, Any]
 
 KIND = "agents"
-SNAPSHOT_FIELDS = (
-    "type",
-    "id",
-    "version",
-    "name",
-    "description",
-    "model",
-    "system",
-    "tools",
-    "mcp_servers",
-    "skills",
-    "multiagent",
-    "execution_identity",
-)
-"""What a session keeps of its agent, in the order of responses."""
 
 
 def define(body: AgentCreate) -> Json:
@@ -78,12 +63,17 @@ def create(ctx: Context, principal: Principal, body: AgentCreate) -> Json:
 
 
 def retrieve(ctx: Context, principal: Principal, agent_id: str, version: int | None = None) -> Json:
-    """The latest version, or the one asked for.
+    """The latest version, or the one asked for."""
+    return load(ctx, principal.workspace_id, agent_id, version)
+
+
+def load(ctx: Context, workspace_id: str, agent_id: str, version: int | None = None) -> Json:
+    """An agent in the form of responses, also for sessions that take a snapshot of it.
 
     Raises:
-        NotFound: there is no such agent, or no such version of it.
+        NotFound: the workspace has no such agent, or the agent no such version.
     """
-    meta = _read(ctx, principal, agent_id)
+    meta = _read(ctx, workspace_id, agent_id)
     if version is None or version == meta["version"]:
         return _show(ctx, meta, meta)
     found = ctx.store.get(keys.agent_version(agent_id, version)) if version <= _MAX_VERSION else None
@@ -116,18 +106,15 @@ def archive(ctx: Context, principal: Principal, agent_id: str) -> Json:
     """Read-only from now on and not to be used by new sessions; archiving again changes nothing."""
     key = keys.agent(agent_id)
     now = ctx.clock.now()
-    item = creation.change(ctx, key, lambda: _read(ctx, principal, agent_id), lambda item: archiving(key, item, now))
+    item = creation.change(
+        ctx, key, lambda: _read(ctx, principal.workspace_id, agent_id), lambda item: archiving(key, item, now)
+    )
     return _show(ctx, item, item)
 
 
-def snapshot(agent: Json) -> Json:
-    """What a session keeps of a retrieved agent: the resolved definition without the resource around it."""
-    return {field: agent[field] for field in SNAPSHOT_FIELDS}
-
-
-def _read(ctx: Context, principal: Principal, agent_id: str) -> Item:
+def _read(ctx: Context, workspace_id: str, agent_id: str) -> Item:
     item = ctx.store.get(keys.agent(agent_id)) if agent_id.startswith("agent_") else None
-    if item is None or item["workspace_id"] != principal.workspace_id:
+    if item is None or item["workspace_id"] != workspace_id:
         raise NotFound(f"agent {agent_id!r} was not found")
     return item
 

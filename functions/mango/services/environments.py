@@ -44,7 +44,7 @@ def create(ctx: Context, principal: Principal, body: EnvironmentCreate) -> Json:
 
 def retrieve(ctx: Context, principal: Principal, environment_id: str) -> Json:
     """One environment of the workspace."""
-    return _show(read(ctx, principal, environment_id))
+    return _show(load(ctx, principal.workspace_id, environment_id))
 
 
 def list_page(ctx: Context, principal: Principal, query: EnvironmentListQuery) -> Json:
@@ -63,19 +63,19 @@ def archive(ctx: Context, principal: Principal, environment_id: str) -> Json:
     """No new sessions from now on; those that exist go on. Archiving again changes nothing."""
     key, now = keys.environment(environment_id), ctx.clock.now()
     item = creation.change(
-        ctx, key, lambda: read(ctx, principal, environment_id), lambda item: archiving(key, item, now)
+        ctx, key, lambda: load(ctx, principal.workspace_id, environment_id), lambda item: archiving(key, item, now)
     )
     return _show(item)
 
 
-def read(ctx: Context, principal: Principal, environment_id: str) -> Item:
-    """The environment's item.
+def load(ctx: Context, workspace_id: str, environment_id: str) -> Item:
+    """An environment's item, also for sessions that are to run there.
 
     Raises:
         NotFound: the workspace has no such environment.
     """
     item = ctx.store.get(keys.environment(environment_id)) if environment_id.startswith("env_") else None
-    if item is None or item["workspace_id"] != principal.workspace_id:
+    if item is None or item["workspace_id"] != workspace_id:
         raise missing(environment_id)
     return item
 
