@@ -60,6 +60,8 @@ class LocalOrchestrator:
         self._timers = Timers(clock, "orchestrator-timers")
         self._lock = threading.Lock()
         self._running: set[str] = set()
+        self._unread: set[str] = set()
+        """Threads of which an execution is queued that has not looked at the table yet."""
         self._accepting = False
 
     @property
@@ -79,12 +81,17 @@ class LocalOrchestrator:
             self._tasks, self._accepting = tasks, True
 
     def start(self, session_id: str, thread_id: str, wake: int) -> None:
-        """Starts execution `<thread>-<wake>`; nothing happens while one of that name runs."""
+        """Starts execution `<thread>-<wake>`; nothing happens while one of that name runs.
+
+        Nothing happens either while an earlier one of the thread still queues for its first task: it will see all
+        that this one would, and a queue that is longer than the sweeper's patience must not feed itself.
+        """
         name = f"{thread_id}-{wake}"
         with self._lock:
-            if not self._accepting or name in self._running:
+            if not self._accepting or name in self._running or thread_id in self._unread:
                 return
             self._running.add(name)
+            self._unread.add(thread_id)
         data = {"session_id": session_id, "thread_id": thread_id, "execution": name}
         self._advance(_Execution(name, self._machine.start, data))
 
@@ -122,6 +129,8 @@ class LocalOrchestrator:
         return True
 
     def _perform(self, execution: _Execution, task: Task) -> None:
+        with self._lock:
+            self._unread.discard(execution.data["thread_id"])
         try:
             answer = self._tasks[task.resource](execution.data)
         except Exception as error:  # the execution's outermost place: Retry and Catch see whatever a task raises

@@ -1,0 +1,1 @@
+"""The commands of `mango`, a file for each group."""
