@@ -19,6 +19,7 @@ from mango.domain.wire.sessions import AgentReference, AgentWithOverrides, Sessi
 from mango.services import agents, environments, outgoing
 from mango.services.admission import Admission
 from mango.services.context import Context
+from mango.services.creation import commit_new
 from mango.services.draft import Draft
 from mango.services.events import ATTEMPTS, prepare, read_session
 from mango.services.session_access import meta_key, missing, owned, primary_thread_id
@@ -104,7 +105,7 @@ def _meta(thread: Thread, body: SessionCreate, snapshot: Json, now: int) -> Item
 
 
 def _write(ctx: Context, draft: Draft, meta: Item, snapshot: Json) -> None:
-    """All of it is new, so an attempt whose answer was lost shows by its META item."""
+    """All of it is new."""
     fresh = draft.before
     blob_key = f"{fresh.workspace_id}/{fresh.session_id}/agent"
     body = pack(ctx.blobs, "body", dump_json(snapshot), blob_key)
@@ -118,14 +119,7 @@ def _write(ctx: Context, draft: Draft, meta: Item, snapshot: Json) -> None:
         Put(keys.session_work(fresh.session_id), Pointer(fresh.session_id).item()),
         *new,
     ]
-    for _ in range(ATTEMPTS):
-        try:
-            ctx.store.commit(Transaction(tuple(writes)))
-            return
-        except (Ambiguous, Refused):
-            if ctx.store.get(keys.meta(fresh.session_id)):
-                return
-    raise RetryableConflict("the session could not be written; try again")
+    commit_new(ctx, Transaction(tuple(writes)))
 
 
 def load_snapshot(ctx: Context, session_id: str) -> Json:

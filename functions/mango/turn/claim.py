@@ -36,6 +36,9 @@ FENCE = (
 )
 """Everything the decision rests on."""
 
+STEERING = 80
+"""Messages that one request takes up at most, so that the transaction stays within 100 items."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
@@ -122,14 +125,14 @@ def _take_input(ctx: Context, draft: Draft) -> list[Event]:
     thread = draft.thread
     if thread.gate is Gate.COMPLETE:
         draft.drop_barrier()
-        return _take(ctx, draft, None)
+        return _take(ctx, draft, STEERING)
     if thread.owes:
         return []
     draft.set(attempts=0)
     return _take(ctx, draft, 1)
 
 
-def _take(ctx: Context, draft: Draft, limit: int | None) -> list[Event]:
+def _take(ctx: Context, draft: Draft, limit: int) -> list[Event]:
     taken = history.inbox(ctx.store, ctx.blobs, draft.thread, limit)
     draft.extra += [Delete(key) for key, _ in taken]
     draft.set(taken=draft.thread.taken + len(taken))
