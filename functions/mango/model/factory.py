@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from mango.model.bedrock import BedrockModel
+from mango.model.messages import Auth, MessagesModel
 from mango.model.offline import THINK_SECONDS, OfflineModel
 from mango.model.scripted import ScriptedModel, ScriptNotFound, find_script
+from mango.model.streaming import TIME_LIMIT
 from mango.ports import ModelClient
 
-Auth = Literal["x-api-key", "authorization-bearer"]
 Kind = Literal["offline", "scripted", "messages", "bedrock"]
 
 ANTHROPIC_URL = "https://api.anthropic.com"
-TIME_LIMIT = 780.0
-"""Seconds a model request may take; a turn round has 15 minutes on Lambda and needs some for its commits."""
 
 
 class ModelSettingsError(ValueError):
@@ -80,13 +80,9 @@ def model_client(settings: ModelSettings) -> ModelClient:
             raise ModelSettingsError(f"MANGO_MODEL=scripted:{settings.script}: {missing}") from missing
         return ScriptedModel(settings.script, script, settings.think_seconds)
     if settings.kind == "bedrock":
-        from mango.model.bedrock import BedrockModel
-
         if not settings.region:
             raise ModelSettingsError("MANGO_MODEL=bedrock needs the region: set AWS_REGION")
         return BedrockModel(settings.region, time_limit=settings.time_limit)
-    from mango.model.messages import MessagesModel
-
     return MessagesModel(settings.base_url, settings.api_key, settings.auth, time_limit=settings.time_limit)
 
 

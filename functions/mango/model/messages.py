@@ -2,33 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
-from mango.ports import Cancellation, ModelAnswer, ModelRequest
+from mango.model.streaming import IDLE_LIMIT, TIME_LIMIT, StreamingModel
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+Auth = Literal["x-api-key", "authorization-bearer"]
 
 
-class MessagesModel:
-    """Calls the endpoint at a base URL."""
+class MessagesModel(StreamingModel):
+    """Calls `{base_url}/v1/messages`; without a key, no credential is sent."""
 
     def __init__(
         self,
         base_url: str,
         api_key: str = "",
-        auth: Literal["x-api-key", "authorization-bearer"] = "x-api-key",
+        auth: Auth = "x-api-key",
         *,
-        time_limit: float = 780.0,
+        time_limit: float = TIME_LIMIT,
+        idle_limit: float = IDLE_LIMIT,
     ) -> None:
+        password = urlsplit(base_url).password or ""
+        super().__init__((api_key, password), time_limit, idle_limit)
         self._base_url = base_url
+        self._api_key = api_key
+        self._auth = auth
 
     @property
     def name(self) -> str:
-        return "messages"
+        parts = urlsplit(self._base_url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"messages at {parts.scheme}://{host}{parts.path.rstrip('/')}"
 
-    def request(
-        self,
-        request: ModelRequest,
-        cancellation: Cancellation,
-        on_text: Callable[[int, str], None] | None = None,
-    ) -> ModelAnswer:
-        raise NotImplementedError
+    def _client(self, http_client: httpx2.Client) -> anthropic.Anthropic:
+        import anthropic
+
+        # A given key, even an empty one, keeps the library from looking for credentials in the environment.
+        return anthropic.Anthropic(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            timeout=http_client.timeout,
+            max_retries=0,
+            http_client=http_client,
+        )
+
+    def _credential_headers(self) -> Mapping[str, str | anthropic.Omit]:
+        import anthropic
+
+        # Set here in full, since the library chooses the header by itself and both kinds of endpoint exist.
+        headers: dict[str, str | anthropic.Omit] = {"X-Api-Key": anthropic.omit, "Authorization": anthropic.omit}
+        if self._api_key and self._auth == "x-api-key":
+            headers["X-Api-Key"] = self._api_key
+        elif self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        return headers
