@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-CONNECT_SECONDS = 2
-READ_SECONDS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
@@ -28,6 +25,8 @@ class AwsSettings:
         pool: connections kept per service; should be at least the number of threads that use one.
         access_key_id: credentials of a stand-in that checks none; None leaves it to boto3's usual sources.
         secret_access_key: belongs to `access_key_id`.
+        connect_seconds: how long connecting may take.
+        read_seconds: how long an answer may take.
     """
 
     region: str = "us-east-1"
@@ -35,6 +34,8 @@ class AwsSettings:
     pool: int = 64
     access_key_id: str | None = None
     secret_access_key: str | None = None
+    connect_seconds: float = 2.0
+    read_seconds: float = 10.0
 
 
 class Clients:
@@ -76,12 +77,19 @@ class Clients:
         """A client of any other service, made with the same settings."""
         return self._client(service, attempts=attempts)
 
+    def close(self) -> None:
+        """Closes the connections. The clients cannot be used any more."""
+        with self._lock:
+            made, self._made = self._made, {}
+        for client in made.values():
+            client.close()
+
     def _client(self, service: str, *, attempts: int, parameter_validation: bool = True) -> Any:
         with self._lock:
             if service not in self._made:
                 config = Config(
-                    connect_timeout=CONNECT_SECONDS,
-                    read_timeout=READ_SECONDS,
+                    connect_timeout=self.settings.connect_seconds,
+                    read_timeout=self.settings.read_seconds,
                     max_pool_connections=self.settings.pool,
                     retries={"mode": "standard", "total_max_attempts": attempts},
                     parameter_validation=parameter_validation,

@@ -108,19 +108,19 @@ class DynamoStore:
         if len(keys) == 1:
             return [self.get(keys[0])]
         distinct = list(dict.fromkeys(keys))
-        found: dict[Key, Item] = {}
+        found: dict[Key, dict[str, Attribute]] = {}
         for start in range(0, len(distinct), _BATCH_KEYS):
             self._get_batch(distinct[start : start + _BATCH_KEYS], found)
-        # A key may have been asked for twice, and the caller may change what it gets.
-        return [dict(found[key]) if key in found else None for key in keys]
+        # Decoded for each key that was asked for: one asked for twice gives two items, which the caller may change.
+        return [decode_item(found[key]) if key in found else None for key in keys]
 
-    def _get_batch(self, keys: list[Key], found: dict[Key, Item]) -> None:
+    def _get_batch(self, keys: list[Key], found: dict[Key, dict[str, Attribute]]) -> None:
         wanted: Any = {"Keys": [encode_key(key) for key in keys], "ConsistentRead": True}
         idle = 0
         while wanted:
             answer: Any = self._read(partial(self._client.batch_get_item, RequestItems={self._table: wanted}))
             items = answer.get("Responses", {}).get(self._table, [])
-            found.update((decode_key(item), decode_item(item)) for item in items)
+            found.update((decode_key(item), item) for item in items)
             wanted = answer.get("UnprocessedKeys", {}).get(self._table)
             idle = 0 if items else idle + 1
             if wanted and idle:

@@ -8,7 +8,7 @@ from pynamodb.exceptions import TableError
 from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection
 from pynamodb.models import Model
 
-from mango.aws.clients import CONNECT_SECONDS, READ_SECONDS, AwsSettings
+from mango.aws.clients import AwsSettings
 
 
 class ByList(GlobalSecondaryIndex["Record"]):  # type: ignore[no-untyped-call] # their own omission
@@ -54,8 +54,8 @@ def declare(table: str, settings: AwsSettings) -> type[Record]:
             billing_mode = PAY_PER_REQUEST_BILLING_MODE
             aws_access_key_id = settings.access_key_id
             aws_secret_access_key = settings.secret_access_key
-            connect_timeout_seconds = CONNECT_SECONDS
-            read_timeout_seconds = READ_SECONDS
+            connect_timeout_seconds = settings.connect_seconds
+            read_timeout_seconds = settings.read_seconds
 
     return Declared
 

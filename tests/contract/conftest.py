@@ -1,0 +1,59 @@
+"""Fixtures: `backend` runs a test on the twin, moto and roto; `pk` is a partition that no other test uses."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from mango.aws.clients import Clients
+from tests.contract.backends import AnyStore, Backend, Moto, on_roto, prepare, twin
+from tests.support.roto import RotoServer
+
+
+@pytest.fixture(scope="session")
+def roto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RotoServer]:
+    """One server for all tests of this process."""
+    with RotoServer(tmp_path_factory.mktemp("roto")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def roto_clients(roto: RotoServer) -> Iterator[Clients]:
+    """Clients of that server, on which table and bucket exist."""
+    clients = prepare(roto.settings)
+    yield clients
+    clients.close()
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[Moto]:
+    """One per module: making one is slow, and so is one that holds much."""
+    moto = Moto()
+    yield moto
+    moto.close()
+
+
+@pytest.fixture(params=["twin", "moto", "roto"])
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """Each of the three in turn."""
+    if request.param == "twin":
+        yield twin()
+    elif request.param == "moto":
+        with request.getfixturevalue("moto").running() as backend:
+            yield backend
+    else:
+        yield on_roto(request.getfixturevalue("roto_clients"))
+
+
+@pytest.fixture
+def store(backend: Backend) -> AnyStore:
+    """The backend's store."""
+    return backend.store
+
+
+@pytest.fixture
+def pk() -> str:
+    """A partition of this test's own."""
+    return f"T#{uuid.uuid4().hex}"
