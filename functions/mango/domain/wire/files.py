@@ -52,11 +52,12 @@ def check_filename(name: str) -> str:
 
 def check_mime_type(text: str | None) -> str:
     """The media type, or the default where none is given; one that could not go into a header is refused."""
-    if not text:
+    kind = (text or "").strip()
+    if not kind:
         return DEFAULT_MIME
-    if not _MIME.fullmatch(text):
+    if not _MIME.fullmatch(kind):
         raise InvalidRequest("content type must look like 'text/plain'", path="file")
-    return text
+    return kind
 
 
 def check_expiry(text: str | None) -> int | None:
