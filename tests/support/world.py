@@ -14,7 +14,9 @@ from mango.domain.wire.environments import EnvironmentCreate
 from mango.domain.wire.events import EventListQuery, EventSend
 from mango.domain.wire.sessions import SessionCreate
 from mango.domain.wire.work import HeartbeatQuery, PollQuery, StopBody
+from mango.domain import keys
 from mango.memory import ManualClock, MemoryBlobs, MemoryDoorbell, MemoryStore, RecordingOrchestrator, SeededIds
+from mango.memory.faults import Faults
 from mango.ports import Cancellation, ModelAnswer, ModelError, ModelRequest
 from mango.services import agents, environments, event_list, events, sessions, work, work_token
 from mango.services.context import Context, Limits
@@ -69,9 +71,9 @@ class RepliesModel:
 class World:
     """Ports in memory, one agent and environment, and the verbs of a story."""
 
-    def __init__(self, seed: int = 0, limits: Limits | None = None) -> None:
+    def __init__(self, seed: int = 0, limits: Limits | None = None, faults: Faults | None = None) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore()
+        self.store = MemoryStore(faults)
         self.orchestrator = RecordingOrchestrator()
         self.doorbell = MemoryDoorbell()
         self.ctx = Context(
@@ -129,8 +131,6 @@ class World:
         return ids
 
     def thread(self, session_id: str) -> Thread:
-        from mango.domain import keys
-
         item = self.store.get(keys.thread(session_id, primary_thread_id(session_id)))
         assert item is not None
         return read_thread(item)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Auth = Literal["x-api-key", "authorization-bearer"]
 
+PROTOCOL_VERSION = "2023-06-01"
+
 
 class MessagesModel(StreamingModel):
     """Calls `{base_url}/v1/messages`; without a key, no credential is sent."""
@@ -51,11 +53,15 @@ class MessagesModel(StreamingModel):
             http_client=http_client,
         )
 
-    def _credential_headers(self) -> Mapping[str, str | anthropic.Omit]:
+    def _headers(self) -> Mapping[str, str | anthropic.Omit]:
         import anthropic
 
-        # Set here in full, since the library chooses the header by itself and both kinds of endpoint exist.
-        headers: dict[str, str | anthropic.Omit] = {"X-Api-Key": anthropic.omit, "Authorization": anthropic.omit}
+        # The version that every endpoint knows; and the credential in full, for which the library has one header only.
+        headers: dict[str, str | anthropic.Omit] = {
+            "anthropic-version": PROTOCOL_VERSION,
+            "X-Api-Key": anthropic.omit,
+            "Authorization": anthropic.omit,
+        }
         if self._api_key and self._auth == "x-api-key":
             headers["X-Api-Key"] = self._api_key
         elif self._api_key:

@@ -43,8 +43,8 @@ class StreamingModel(ABC):
     def _client(self, http_client: httpx2.Client) -> anthropic.Anthropic | anthropic.AnthropicBedrock:
         """The library's client on this HTTP client, without retries."""
 
-    def _credential_headers(self) -> Mapping[str, str | anthropic.Omit]:
-        """Headers of authentication where the library's own are not right."""
+    def _headers(self) -> Mapping[str, str | anthropic.Omit]:
+        """Headers where the library's own are not right."""
         return {}
 
     def request(
@@ -76,7 +76,7 @@ class StreamingModel(ABC):
         import anthropic
         import httpx2
 
-        headers = {**request_headers(request), **self._credential_headers()}
+        headers = {**request_headers(request), **self._headers()}
         try:
             with self._client(http_client).post(
                 "/v1/messages",
