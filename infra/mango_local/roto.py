@@ -89,6 +89,8 @@ class Roto:
     def _candidates(self) -> list[int]:
         """Ports to try. The last one comes first, so that processes which use the store find it again."""
         if self._fixed is not None:
+            if not _is_free(self._fixed):
+                raise StoreFailed(f"the store cannot listen on port {self._fixed}: another process uses it")
             return [self._fixed]
         last = read_endpoint(self._folder)
         known = [int(last.rpartition(":")[2])] if last else []
@@ -98,6 +100,7 @@ class Roto:
         command = [_binary(), "--host", HOST, "--port", str(self._port), "--data-dir", str(self._folder / "store")]
         if self._durable:
             command.append("--durable")
+        self._pid_file.unlink(missing_ok=True)
         with self._log_file.open("wb") as output:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(self._pid_file), *command],
@@ -112,7 +115,7 @@ class Roto:
         assert self._guard is not None
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and self._guard.poll() is None and not self._stopping.is_set():
-            if _connects(self._port) and self._is_ours():
+            if self._pid_file.exists() and _connects(self._port) and self._is_ours():
                 return True
             time.sleep(0.01)
         self._end(self._guard)
@@ -129,6 +132,7 @@ class Roto:
         while not self._stopping.is_set():
             assert self._guard is not None
             code = self._guard.wait()
+            self._end(self._guard)
             if self._stopping.is_set():
                 return
             log.error("the store ended by itself (%s), starting it again in %g s: %s", code, pause, self._tail())

@@ -25,7 +25,7 @@ class HttpServer(uvicorn.Server):
                 loop="asyncio",
                 http="h11",
                 ws="none",
-                lifespan="off",
+                lifespan="on",
                 log_config=None,
                 access_log=access_log,
                 server_header=False,

@@ -7,11 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from mango.api.errors import EXPECTED, envelope, new_request_id
 from mango.domain.errors import MangoError, NotFound, Unavailable
+from mango.domain.ledger import dump_json
 from mango.domain.principal import Credential
 from mango.domain.transaction import StoreUnavailable
 from mango.services.context import Context
-from mango.stream.answers import error_answer
 from mango.stream.frames import KEEP_ALIVE, opening_frame
 from mango.stream.hub import Hub
 from mango.stream.opening import Authenticate, Opening, open_stream, target_of
@@ -47,14 +48,12 @@ class StreamApp:
         self.max_seconds = max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        request_id = self._ctx.ids.new("req")
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        request_id = new_request_id()
         try:
             opening = await self._open(scope, headers)
-        except (MangoError, StoreUnavailable) as error:
-            status, answer_headers, body = error_answer(error, request_id)
-            await send({"type": "http.response.start", "status": status, "headers": answer_headers})
-            await send({"type": "http.response.body", "body": body})
+        except EXPECTED as error:
+            await _refuse(send, error, request_id)
             return
         await _begin(send, request_id)
         await self._serve(_Connection(send), receive, opening, headers)
@@ -160,6 +159,13 @@ class _Connection:
                 await self._send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             log.info("dropped the connection of a client that does not read")
+
+
+async def _refuse(send: Send, error: Exception, request_id: str) -> None:
+    status, headers, body = envelope(error, request_id)
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": dump_json(body).encode()})
 
 
 async def _begin(send: Send, request_id: str) -> None:

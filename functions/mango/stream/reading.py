@@ -10,7 +10,7 @@ from mango.ports import Blobs, Store
 from mango.services.history import decode_commit
 from mango.stream.frames import Frame, commit_frames
 
-PAGE = 100
+PAGE = 50
 """Ledger items a read fetches at most."""
 
 
