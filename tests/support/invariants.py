@@ -27,7 +27,7 @@ def check_history(events: list[Json]) -> None:
     assert not doubled, f"doubled events {doubled}"
     unanswered: set[str] = set()
     span: str | None = None
-    status = Status.IDLE
+    status, parked = Status.IDLE, False
     for event in events:
         if event["processed_at"] is None:
             continue  # waits, so it has no place in the order yet
@@ -49,8 +49,9 @@ def check_history(events: list[Json]) -> None:
         elif kind == "user.message":
             assert not unanswered, "a message between a call and its result"
         elif kind in FOLD:
-            assert FOLD[kind] is not status, f"{kind} twice in a row"
+            assert FOLD[kind] is not status or parked, f"{kind} twice in a row"
             status = FOLD[kind]
+            parked = event.get("stop_reason", {}).get("type") == "requires_action"
 
 
 def fold_status(events: list[Json]) -> Status:
