@@ -82,7 +82,7 @@ class Moto:
         mock = mock_aws()
         mock.start(reset=True)
         self._clients = prepare(self._settings)
-        mock.stop()
+        mock.stop(remove_data=False)
 
     @contextmanager
     def running(self) -> Iterator[Backend]:
@@ -91,7 +91,7 @@ class Moto:
         mock.start(reset=False)
         store = DynamoStore(cast(Any, Serialized(self._clients.dynamodb)), TABLE)
         yield Backend("moto", store, S3Blobs(self._clients.s3, BUCKET), self._clients)
-        mock.stop()
+        mock.stop(remove_data=False)
 
     def close(self) -> None:
         """Ends it."""
