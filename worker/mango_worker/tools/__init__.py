@@ -1,0 +1,1 @@
+"""The tools that run in a session's workspace."""
