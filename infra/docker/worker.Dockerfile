@@ -32,7 +32,7 @@ COPY infra/docker/mango-worker /usr/local/bin/mango-worker
 # A fresh volume takes its owner from this directory.
 RUN set -eu; \
     chmod 0755 /usr/local/bin/mango-worker; \
-    python3 -m compileall -q -o 1 /opt/mango-worker/lib; \
+    python3 -m compileall -q /opt/mango-worker/lib; \
     command -v python >/dev/null || ln -s "$(command -v python3)" /usr/local/bin/python; \
     mkdir -p /workspace; \
     chown 65532:65532 /workspace; \
