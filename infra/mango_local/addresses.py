@@ -6,7 +6,7 @@ import errno
 import logging
 import socket
 import threading
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 log = logging.getLogger("mango.http")
 
@@ -41,11 +41,19 @@ class DockerBridge:
         try:
             client = docker.from_env(timeout=DOCKER_SECONDS)
             pools = client.networks.get("bridge").attrs["IPAM"]["Config"] or []
-        except (docker.errors.DockerException, requests.RequestException, KeyError, TypeError) as error:
+        except (docker.errors.DockerException, requests.RequestException, KeyError) as error:
             log.debug("Docker does not answer: %s", error)
             return
-        gateways = [pool["Gateway"] for pool in pools if "." in pool.get("Gateway", "")]
-        self._address = gateways[0] if gateways else None
+        self._address = gateway(pools)
+
+
+def gateway(pools: list[dict[str, str]]) -> str | None:
+    """The bridge's own IPv4 address. Some engines do not name it: it is then the first of the subnet."""
+    for pool in pools:
+        network = ip_network(pool["Subnet"])
+        if network.version == 4:
+            return pool.get("Gateway") or str(network[1])
+    return None
 
 
 def listen(host: str | None, port: int, *, bridge: str | None, development: bool) -> list[socket.socket]:

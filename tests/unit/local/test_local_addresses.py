@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mango_local.addresses import AddressRefused, listen, url
+from mango_local.addresses import AddressRefused, gateway, listen, url
 
 
 @pytest.fixture
@@ -51,3 +51,9 @@ def test_a_port_in_use_is_told(opened: list[socket.socket]) -> None:
 def test_what_is_no_address_is_told() -> None:
     with pytest.raises(AddressRefused, match="no address"):
         listen("no such host", 0, bridge=None, development=False)
+
+
+def test_finds_the_bridge_whether_or_not_the_engine_names_it() -> None:
+    assert gateway([{"Subnet": "fd00::/64", "Gateway": "fd00::1"}, {"Subnet": "172.18.0.0/16"}]) == "172.18.0.1"
+    assert gateway([{"Subnet": "10.9.0.0/24", "Gateway": "10.9.0.254"}]) == "10.9.0.254"
+    assert gateway([]) is None
