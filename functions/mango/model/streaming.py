@@ -76,16 +76,8 @@ class StreamingModel(ABC):
         import anthropic
         import httpx2
 
-        headers = {**request_headers(request), **self._headers()}
         try:
-            with self._client(http_client).post(
-                "/v1/messages",
-                cast_to=object,
-                body=request_body(request),
-                options={"headers": headers},
-                stream=True,
-                stream_cls=anthropic.Stream[object],
-            ) as events:
+            with self._open(http_client, request) as events:
                 yield from events
         except anthropic.APIStatusError as error:
             raise status_error(error.status_code, error.response.headers, error.body, self._secrets) from None
@@ -94,7 +86,21 @@ class StreamingModel(ABC):
             raise transport_error(what, error.__cause__, self._secrets) from None
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise transport_error("the connection to the model endpoint broke", error, self._secrets) from None
-        except UnicodeEncodeError:
-            raise permanent_error("the request holds text that cannot be encoded") from None
         except ValueError:
             raise transport_error("the model endpoint sent a malformed stream: an event is no JSON") from None
+
+    def _open(self, http_client: httpx2.Client, request: ModelRequest) -> anthropic.Stream[object]:
+        import anthropic
+
+        try:
+            return self._client(http_client).post(
+                "/v1/messages",
+                cast_to=object,
+                body=request_body(request),
+                options={"headers": {**request_headers(request), **self._headers()}},
+                stream=True,
+                stream_cls=anthropic.Stream[object],
+            )
+        except ValueError as error:
+            # A lone surrogate in a text, a model id that fits in no path: nothing was sent, nor ever can be.
+            raise permanent_error(f"the request cannot be sent ({type(error).__name__})") from None
