@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from mango.domain.errors import ContentTooLarge, InvalidRequest
+from mango.domain.wire.base import refuse_surrogates
 
 MAX_BODY = 32 * 1024 * 1024
 """Bytes of a JSON body."""
@@ -15,6 +17,8 @@ MAX_DEPTH = 100
 """Arrays and objects inside each other."""
 MAX_DIGITS = 38
 """Digits of an integer: what the table, and hardly any other reader, keeps exactly."""
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD]")
 
 
 class _Refused(ValueError):
@@ -49,6 +53,8 @@ def decode(body: bytes, headers: Mapping[str, str]) -> Any:
     except RecursionError:
         raise _too_deep() from None
     _check_depth(value)
+    if _ESCAPED_SURROGATE.search(body):  # nothing else can decode to one
+        refuse_surrogates(value)
     return value
 
 
@@ -96,7 +102,7 @@ def _int(text: str) -> int:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [inner for part in level for inner in _inside(part)]
         if not level:
             return

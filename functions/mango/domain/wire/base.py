@@ -26,11 +26,12 @@ class WireModel(BaseModel):
     def parse(cls, value: Any) -> Self:
         """Checks the form of decoded JSON, and that this deployment supports what it asks for.
 
+        Texts must be valid Unicode already: see `refuse_surrogates`.
+
         Raises:
             InvalidRequest: the form is wrong.
             Unsupported: the form is right, the feature is missing (decision 40).
         """
-        refuse_surrogates(value)
         try:
             model = cls.model_validate(value)
         except ValidationError as error:
