@@ -1,0 +1,40 @@
+# Every target makes what it needs first. `make` alone lists them.
+
+PYTHON := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format worker-image bench demo-coding-agent soak clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv and install the project with its development tools; does nothing when up to date
+	@scripts/setup
+
+demo: setup ## watch a coding agent repair a program on this machine, its worker replaced in the middle
+	@scripts/demo
+
+test: setup ## run all tests; FOLDERS="unit contract" runs only those of tests/
+	@scripts/with-docker $(PYTHON) scripts/test $(FOLDERS)
+
+lint: setup ## ruff, mypy, shellcheck and the direction of imports
+	@scripts/lint
+
+format: setup ## let ruff format and sort imports
+	@scripts/lint --fix
+
+worker-image: setup ## build mango-self-hosted-worker:local, also where no registry can be reached
+	@scripts/with-docker $(PYTHON) infra/docker/build-worker-image
+
+bench: setup ## measure tool round trips, session creates and streams, next to the store's own floor
+	@$(PYTHON) -m benchmarks
+
+demo-coding-agent: setup ## the demo's application against a running deployment and a real model
+	@scripts/demo-coding-agent
+
+soak: setup ## keep a platform busy for minutes while its processes are killed
+	@$(PYTHON) -m benchmarks.soak
+
+clean: ## remove .venv, caches and build results; data of `mango up` (.mango) stays
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist infra/docker/wheels
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
