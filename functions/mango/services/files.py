@@ -52,9 +52,15 @@ def store_upload(
     name, kind = check_filename(filename), check_mime_type(mime_type)
     file_id = ctx.ids.new("file")
     blob = f"{workspace_id}/files/{file_id}"
-    info = ctx.blobs.put_stream(blob, _bounded(chunks), kind)
-    seconds = expires_in_seconds() if callable(expires_in_seconds) else expires_in_seconds
-    now = ctx.clock.now()
+    expiry: list[int | None] = []
+
+    def content() -> Iterator[bytes]:
+        yield from _bounded(chunks)
+        # Asked for within the stream, so that nothing is kept when the form's last field is wrong.
+        expiry.append(expires_in_seconds() if callable(expires_in_seconds) else expires_in_seconds)
+
+    info = ctx.blobs.put_stream(blob, content(), kind)
+    (seconds,), now = expiry, ctx.clock.now()
     item: Item = {
         "id": file_id,
         "workspace_id": workspace_id,
