@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from mango.api.app import create_api
 from mango.api.asgi import create_asgi
 from mango.api.auth import authenticate_headers
-
 from mango.model.factory import ModelSettings, model_client
 from mango.ports import ModelClient
 from mango.services.context import Context

@@ -6,6 +6,8 @@ import os
 import time
 from dataclasses import dataclass
 
+from pynamodb.exceptions import PynamoDBException
+
 from mango.aws.blobs import S3Blobs
 from mango.aws.clients import AwsSettings, Clients
 from mango.aws.doorbell import SqsDoorbell
@@ -25,6 +27,7 @@ REGION = "us-east-1"
 STAND_IN = "mango"
 DEVELOPMENT_KEY = "sk-mango-local-development"
 PING_SECONDS = 10.0
+"""How long a process waits for a store that is only starting."""
 
 
 class NoStore(Exception):
@@ -69,7 +72,7 @@ class Profile:
                 self.blobs.create_bucket(REGION)
                 self.store.ping()
                 return
-            except StoreUnavailable as error:
+            except (StoreUnavailable, PynamoDBException) as error:
                 if time.monotonic() > deadline:
                     raise NoStore(f"no store answers at {self.settings.endpoint_url}: {error}") from None
             time.sleep(0.2)

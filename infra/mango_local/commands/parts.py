@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mango.model.factory import ModelSettings
 from mango_local.lock import DataLock
@@ -33,4 +34,7 @@ def store_endpoint(given: str | None, data_dir: Path) -> str:
     endpoint = given or read_endpoint(data_dir)
     if endpoint is None:
         raise NoStore(f"no store is known in {data_dir}: start `mango store` or `mango up` first, or give its --store")
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise NoStore(f"{endpoint!r} is no address of a store: write http://host:port")
     return endpoint
