@@ -30,7 +30,7 @@ bench: setup ## measure tool round trips, session creates and streams, next to t
 	@$(PYTHON) -m benchmarks
 
 demo-coding-agent: setup ## the demo's application against a running deployment and a real model
-	@scripts/demo-coding-agent
+	@scripts/with-docker scripts/demo-coding-agent
 
 soak: setup ## keep a platform busy for minutes while its processes are killed
 	@$(PYTHON) -m benchmarks.soak
