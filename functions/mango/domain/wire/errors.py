@@ -60,10 +60,10 @@ def _text(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     wanted = _KINDS.get(kind)
     if wanted is not None:
-        return f"must be {wanted}, not {kind_of(error['input'])}"
+        return f"must be {wanted}, not {_given(error['input'])}"
     bound = _BOUNDS.get(kind)
     if bound is not None:
-        return bound({**context, "actual": _length(error["input"])})
+        return bound({**context, "actual": _length(error["input"]), "noun": _noun(error["input"])})
     return str(context.get("text") or error["msg"])
 
 
@@ -85,20 +85,24 @@ def _fewest(context: Context) -> str:
     least = context["min_length"]
     if least == 1:
         return "must not be empty"
-    return f"must have at least {least} {_noun(context)}"
+    return f"must have at least {least} {context['noun']}"
 
 
 def _most(context: Context) -> str:
-    return f"must have at most {context['max_length']} {_noun(context)}, has {context['actual']}"
+    return f"must have at most {context['max_length']} {context['noun']}, has {context['actual']}"
 
 
-def _noun(context: Context) -> str:
-    return "entries" if "field_type" in context else "characters"
+def _noun(value: Any) -> str:
+    return "characters" if isinstance(value, str) else "entries"
 
 
 def _choice(context: Context) -> str:
     names = _quoted(str(context["expected"]))
     return f"must be {one_of(names)}" if len(names) <= MAX_NAMED else f"must be one of the {len(names)} known values"
+
+
+def _given(value: Any) -> str:
+    return str(value) if isinstance(value, float) else kind_of(value)
 
 
 def _length(value: Any) -> int:
