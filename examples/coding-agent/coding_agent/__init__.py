@@ -1,0 +1,1 @@
+"""An application of Mango: an agent repairs a Python module, and the application checks the repair on its own."""

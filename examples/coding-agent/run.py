@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Watch an agent repair a small Python module, across the replacement of its worker. See README.md."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+
+from coding_agent.command import perform
+from coding_agent.failures import ExampleFailed
+from coding_agent.settings import Settings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Watch an agent repair a small Python module.")
+    parser.add_argument(
+        "--process",
+        action="store_true",
+        help="for machines without Docker: run the tools and the tests as plain processes, without isolation",
+    )
+    try:
+        settings = Settings.read(os.environ, process=parser.parse_args().process)
+    except ExampleFailed as failure:
+        print(f"coding-agent: {failure}", file=sys.stderr)
+        return 2
+    return asyncio.run(perform(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
