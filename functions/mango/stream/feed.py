@@ -41,6 +41,7 @@ class Feed:
 
     Attributes:
         seq: the last commit that was handed out.
+        subscribers: who gets them.
     """
 
     def __init__(self, tools: Tools, session_id: str, thread_id: str, seq: int, pace: Pace) -> None:
@@ -49,9 +50,10 @@ class Feed:
         self._session_id = session_id
         self._thread_id = thread_id
         self._pace = pace
-        self._subscribers: set[Subscriber] = set()
+        self.subscribers: set[Subscriber] = set()
         self._offered: dict[int, Item] = {}
         self._woken = asyncio.Event()
+        self._closing = False
         self._look_now = True  # what was committed before the feed existed was announced to nobody
         self._running = False
         self._last_commit = 0.0
@@ -66,18 +68,18 @@ class Feed:
             self._task.cancel()
 
     def add(self, subscriber: Subscriber) -> None:
-        self._subscribers.add(subscriber)
+        self.subscribers.add(subscriber)
         if subscriber.done > self.seq:
             self.nudge()
 
     def remove(self, subscriber: Subscriber) -> bool:
         """True if it was the last."""
-        self._subscribers.discard(subscriber)
-        return not self._subscribers
+        self.subscribers.discard(subscriber)
+        return not self.subscribers
 
     def finish(self, reason: End, last: bytes = b"") -> None:
         """Ends every subscriber at the event it has reached."""
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.finish(reason, last)
 
     def offer(self, seq: int, item: Item) -> None:
@@ -95,6 +97,11 @@ class Feed:
         self._look_now = True
         self._woken.set()
 
+    def close(self) -> None:
+        """Ends every subscriber once they have all that is committed by now."""
+        self._closing = True
+        self.nudge()
+
     async def _run(self) -> None:
         self._last_commit = asyncio.get_running_loop().time()
         while True:
@@ -104,7 +111,11 @@ class Feed:
                     self._look_now = False
                     if await self._catch_up():
                         return
+                if self._closing and not self._look_now:
+                    return self.finish(End.CLOSING)
             except StoreUnavailable as error:
+                if self._closing:
+                    return self.finish(End.CLOSING)
                 log.warning("stream of %s: %s; again in %g s", self._session_id, error, STORE_PAUSE)
                 self._look_now = True
                 await asyncio.sleep(STORE_PAUSE)
@@ -151,7 +162,7 @@ class Feed:
     def _publish(self, commit: CommitFrames) -> None:
         self.seq = commit.seq
         self._last_commit = asyncio.get_running_loop().time()
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.push(commit.seq, commit.frames)
 
     def _ended(self, task: asyncio.Task[None], on_end: Callable[[], None]) -> None:

@@ -88,13 +88,18 @@ class Hub:
                 self._tell(loop, feeds, write)
 
     def close(self) -> None:
-        """Ends every stream at an event boundary; new ones end at once. Any thread may call it, also twice."""
+        """Ends every stream behind what is committed by now, those that still catch up behind what they have sent;
+        new ones end at once. Any thread may call it, also twice."""
         self.closed = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._finish_all)
 
     def _finish_all(self) -> None:
-        for subscriber in self._subscribers:
+        feeds = [feed for feeds in self._feeds.values() for feed in feeds.values()]
+        for feed in feeds:
+            feed.close()
+        attached = {subscriber for feed in feeds for subscriber in feed.subscribers}
+        for subscriber in self._subscribers - attached:
             subscriber.finish(End.CLOSING)
 
     def _tell(self, loop: asyncio.AbstractEventLoop, feeds: dict[str, Feed], write: Write) -> None:

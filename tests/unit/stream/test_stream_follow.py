@@ -234,12 +234,14 @@ def test_the_server_ends_a_stream_in_time_at_an_event() -> None:
 def test_closing_ends_streams_and_refuses_new_ones() -> None:
     async def scenario() -> None:
         world = World(NEVER)
-        async with Client(world.app(), last_event_id="0.0") as client:
+        async with Client(world.app()) as client:
             world.append("agent.message")
             await client.shows(1)
+            world.append("agent.message")
             await asyncio.to_thread(world.hub.close)
             await client.ended()
             assert client.complete
+            assert client.events == world.log
         async with Client(world.app()) as refused:
             assert refused.status == 503
 
