@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +14,17 @@ from tests.contract.backends import AnyStore, Backend, Moto, on_roto, prepare, t
 from tests.support.roto import RotoServer
 
 
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """For a server. Not pytest's own, which other sessions on the machine clean up."""
+    with tempfile.TemporaryDirectory(prefix="mango-roto-") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session")
-def roto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RotoServer]:
+def roto() -> Iterator[RotoServer]:
     """One server for all tests of this process."""
-    with RotoServer(tmp_path_factory.mktemp("roto")) as server:
+    with tempfile.TemporaryDirectory(prefix="mango-roto-") as folder, RotoServer(Path(folder)) as server:
         yield server
 
 

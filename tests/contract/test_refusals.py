@@ -14,7 +14,6 @@ from mango.domain.transaction import (
     Item,
     Key,
     Put,
-    Refused,
     TooLarge,
     Transaction,
     Update,
@@ -61,16 +60,6 @@ def test_an_update_may_not_make_an_item_too_large(backend: Backend, pk: str, siz
     backend.lacks("moto", "counts what an update removes too")
     commit(store, Update(key, set={"second": "x" * 150 * KB}, remove=("first",)))
     assert store.get(key) == {"second": "x" * 150 * KB}
-
-
-def test_a_condition_that_fails_wins_over_an_update_that_is_too_large(backend: Backend, pk: str) -> None:
-    for name in ("moto", "roto"):
-        backend.lacks(name, "names the size only")
-    key = Key(pk, "a")
-    commit(backend.store, Put(key, {"first": "x" * 300 * KB}))
-    with pytest.raises(Refused) as caught:
-        commit(backend.store, Check(Key(pk, "b")), Update(key, set={"second": "x" * 150 * KB}))
-    assert caught.value.indexes == (0,)
 
 
 def test_a_transaction_of_four_megabytes(store: AnyStore, pk: str) -> None:

@@ -57,7 +57,7 @@ class RotoServer:
         raise RuntimeError(f"roto-server does not start: {self._log.read_text('utf-8', 'replace')}")
 
     def stop(self) -> None:
-        """Ends it in good order."""
+        """Ends it, in good order if nobody keeps a connection open for long."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -110,7 +110,7 @@ class RotoServer:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int(self._pid_file.read_text().split()[0]), how)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(5)
+            child.wait(0.5)
         assert child.stdin is not None
         child.stdin.close()  # makes the guard kill what did not end by itself
         try:

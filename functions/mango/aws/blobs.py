@@ -62,12 +62,14 @@ class S3Blobs:
         first = next(parts, b"")
         if len(first) < PART_BYTES:
             return self.put(key, first, content_type)
+        held = [first]
+        del first  # only `held` has it, and gives it away: a part that is uploaded must not stay in memory
         with _answering():
             upload = self._client.create_multipart_upload(Bucket=self._bucket, Key=key, ContentType=content_type)
         upload_id = upload["UploadId"]
         completed = False
         try:
-            info = self._upload(key, upload_id, first, parts)
+            info = self._upload(key, upload_id, _after(held, parts))
             completed = True
         finally:
             # Also when the iterator raises, whatever it raises: parts of an open upload are kept, and paid for.
@@ -75,21 +77,20 @@ class S3Blobs:
                 self._abort(key, upload_id)
         return info
 
-    def _upload(self, key: str, upload_id: str, first: bytes, rest: Iterator[bytes]) -> BlobInfo:
-        target: Any = {"Bucket": self._bucket, "Key": key}
+    def _upload(self, key: str, upload_id: str, parts: Iterator[bytes]) -> BlobInfo:
+        target: Any = {"Bucket": self._bucket, "Key": key, "UploadId": upload_id}
         digest, size = hashlib.sha256(), 0
         done: list[Any] = []
-        part = first
-        while part:
+        for part in parts:
             digest.update(part)
             size += len(part)
             number = len(done) + 1
             with _answering():
-                answer = self._client.upload_part(**target, UploadId=upload_id, PartNumber=number, Body=part)
+                answer = self._client.upload_part(**target, PartNumber=number, Body=part)
             done.append({"PartNumber": number, "ETag": answer["ETag"]})
-            part = next(rest, b"")
+            del part  # before the next one is put together
         with _answering():
-            self._client.complete_multipart_upload(**target, UploadId=upload_id, MultipartUpload={"Parts": done})
+            self._client.complete_multipart_upload(**target, MultipartUpload={"Parts": done})
         self._tag(key, digest.hexdigest())
         return BlobInfo(size, digest.hexdigest())
 
@@ -146,6 +147,11 @@ def _parts(chunks: Iterator[bytes]) -> Iterator[bytes]:
             del buffer[:PART_BYTES]
     if buffer:
         yield bytes(buffer)
+
+
+def _after(held: list[bytes], parts: Iterator[bytes]) -> Iterator[bytes]:
+    yield held.pop()
+    yield from parts
 
 
 @contextmanager

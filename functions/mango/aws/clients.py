@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import boto3.session
 from botocore.config import Config
 
+from mango.aws.integrity import check_answers
+
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
@@ -96,7 +98,8 @@ class Clients:
                     tcp_keepalive=True,
                     s3={"addressing_style": "path"} if self.settings.endpoint_url else None,
                 )
-                self._made[service] = self._session.client(
-                    service, endpoint_url=self.settings.endpoint_url, config=config
-                )
+                client: Any = self._session.client(service, endpoint_url=self.settings.endpoint_url, config=config)
+                if service != "s3":  # whose answers to HEAD have a length without a content
+                    check_answers(client)
+                self._made[service] = client
             return self._made[service]

@@ -121,8 +121,9 @@ def _delete(table: str, delete: Delete) -> dict[str, Any]:
     expressions = Expressions()
     condition = expressions.all_of(delete.conditions, _EXISTS if delete.must_exist else None)
     if condition and not delete.must_exist:
-        # A missing item is no error, whatever the conditions say.
-        condition = f"{_MISSING} OR ({condition})"
+        # A missing item is no error, whatever the conditions say. AND binds tighter than OR, and DynamoDB refuses
+        # parentheses that are not needed.
+        condition = f"{_MISSING} OR {condition}"
     return expressions.into({"TableName": table, "Key": encode_key(delete.key)}, condition)
 
 
