@@ -29,6 +29,7 @@ class HttpServer(uvicorn.Server):
                 log_config=None,
                 access_log=access_log,
                 server_header=False,
+                proxy_headers=False,
                 # Longer than clients keep idle connections: were we to close first, a request could meet the end.
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=GRACE_SECONDS,
