@@ -35,12 +35,22 @@ def barrier(session_id: str, thread_id: str) -> Key:
     return Key(_session(session_id), f"BA#{thread_id}")
 
 
+LEDGER_MARK = "EV#"
+"""How the sort keys of ledger items begin."""
+
+
 def ledger_prefix(thread_id: str) -> str:
-    return f"EV#{thread_id}#"
+    return f"{LEDGER_MARK}{thread_id}#"
 
 
 def ledger(session_id: str, thread_id: str, seq: int) -> Key:
     return Key(_session(session_id), f"{ledger_prefix(thread_id)}{seq:012d}")
+
+
+def ledger_place(key: Key) -> tuple[str, str, int]:
+    """Session, thread and seq of a ledger item's key."""
+    _, thread_id, seq = key.sk.split("#")
+    return key.pk.removeprefix("S#"), thread_id, int(seq)
 
 
 def inbox_prefix(thread_id: str) -> str:

@@ -13,8 +13,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from mango.domain import keys
-from mango.domain.ledger import Commit, Event, dump_json
-from mango.domain.transaction import Item, Put
+from mango.domain.ledger import Commit, Event, dump_json, read_commit
+from mango.domain.transaction import Item, Put, Transaction
 from mango.ports import Blobs, Json, Store
 from mango.services import history
 from mango.services.spill import pack, unpack
@@ -131,6 +131,30 @@ class TranscriptCache:
             self._kept.move_to_end((session_id, thread_id))
             while len(self._kept) > self._conversations:
                 self._kept.popitem(last=False)
+
+    def observe(self, transaction: Transaction) -> None:
+        """Learns from a commit of this process, so that the next round need not read what was just written.
+
+        What comes out of order, or has its contents in a blob, is left for `load` to read.
+        """
+        for write in transaction.writes:
+            if isinstance(write, Put) and write.key.sk.startswith(keys.LEDGER_MARK):
+                self._learn(write, transaction)
+
+    def _learn(self, ledger: Put, transaction: Transaction) -> None:
+        session_id, thread_id, seq = keys.ledger_place(ledger.key)
+        known = self.get(session_id, thread_id)
+        if known.seq != seq - 1 or not isinstance(ledger.item["events"], str):
+            return
+        answer = None
+        answer_key = keys.transcript(session_id, thread_id, seq)
+        for write in transaction.writes:
+            if isinstance(write, Put) and write.key == answer_key:
+                if not isinstance(write.item["answer"], str):
+                    return
+                answer = Answer(**json.loads(write.item["answer"]))
+        known.add(read_commit(dict(ledger.item)), answer)
+        self.keep(session_id, thread_id, known)
 
 
 def load(cache: TranscriptCache, store: Store, blobs: Blobs, session_id: str, thread_id: str, head: int) -> Transcript:
