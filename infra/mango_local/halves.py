@@ -58,8 +58,9 @@ class Serving:
 class Turning:
     """The turn loop: the orchestrator of this process and the sweeper."""
 
-    def __init__(self, ctx: Context, model: ModelClient, orchestrator: LocalOrchestrator) -> None:
+    def __init__(self, ctx: Context, model: ModelClient, orchestrator: LocalOrchestrator, profile: Profile) -> None:
         self._turn = TurnContext(ctx, model)
+        profile.store.on_commit.append(self._turn.transcripts.observe)
         self._orchestrator = orchestrator
         self._sweeper = Sweeper(self._sweep)
         self._told: set[str] = set()

@@ -58,7 +58,7 @@ def send_then_open_stream(client: Anthropic) -> list[str]:
             if event.type == "session.status_idle":
                 assert event.stop_reason.type == "end_turn"
                 break
-    history = [event.type for event in client.beta.sessions.events.list(session.id, limit=2)]
+    history: list[str] = [event.type for event in client.beta.sessions.events.list(session.id, limit=2)]
     assert client.beta.sessions.retrieve(session.id).status == "idle"
     assert session.id in {found.id for found in client.beta.sessions.list()}
     assert client.beta.sessions.delete(session.id).type == "session_deleted"

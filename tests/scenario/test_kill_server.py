@@ -74,7 +74,8 @@ def start_session(deployment: Deployment) -> str:
 
 
 def is_over(events: list[dict[str, Any]]) -> bool:
-    return events[-1]["type"] == "session.status_idle" and events[-1]["stop_reason"]["type"] == "end_turn"
+    last = events[-1]
+    return bool(last["type"] == "session.status_idle" and last["stop_reason"]["type"] == "end_turn")
 
 
 def wait_for_move(deployment: Deployment, path: str, known: int) -> float:

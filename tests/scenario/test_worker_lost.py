@@ -41,7 +41,7 @@ def events_of(client: Anthropic, session_id: str) -> list[dict[str, Any]]:
 
 def ended(client: Anthropic, session_id: str) -> bool:
     last = events_of(client, session_id)[-1]
-    return last["type"] == "session.status_idle" and last["stop_reason"]["type"] == "end_turn"
+    return bool(last["type"] == "session.status_idle" and last["stop_reason"]["type"] == "end_turn")
 
 
 def runs(root: Path, session_id: str) -> int:

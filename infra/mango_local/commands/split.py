@@ -101,7 +101,7 @@ def orchestrate(
         orchestrator = LocalOrchestrator(SystemClock())
         profile = Profile(store_endpoint(store, data_dir))
         profile.prepare()
-        turning = Turning(profile.context(orchestrator, bootstrap_key()), client, orchestrator)
+        turning = Turning(profile.context(orchestrator, bootstrap_key()), client, orchestrator, profile)
         # Others may run turns on the same store, so leases of an earlier life are left to expire.
         turning.start(alone=False)
         receiver = StartsReceiver(receiving_client(profile.settings), starts_queue(profile.clients), orchestrator)

@@ -53,9 +53,10 @@ def up(
                 banner.listening(sockets, key),
             )
 
-        # Every commit of this store is made by this process, so streams hear of them; they look only in case.
-        serving = Serving(ctx, profile, pace=Pace(1.0, 5.0), access_log=verbose, on_ready=ready)
-        turning = Turning(ctx, client, orchestrator)
+        # Every commit of this store is made by this process, so streams hear of them all, but for those whose answer
+        # was lost: it is for these that they look.
+        serving = Serving(ctx, profile, pace=Pace(5.0, 15.0), access_log=verbose, on_ready=ready)
+        turning = Turning(ctx, client, orchestrator, profile)
         turning.start(alone=True)
         stack.callback(turning.stop)
         stopping.on_stop(serving.stop)
