@@ -12,7 +12,7 @@ import pytest
 from moto import mock_aws
 
 from mango.aws.blobs import S3Blobs
-from mango.aws.clients import AwsSettings, Clients
+from mango.aws.clients import Clients
 from mango.aws.store import DynamoStore
 from mango.aws.table import create_table
 from mango.memory import MemoryBlobs, MemoryStore
@@ -61,12 +61,10 @@ def twin() -> Backend:
     return Backend("twin", MemoryStore(), MemoryBlobs())
 
 
-def prepare(settings: AwsSettings) -> Clients:
+def prepare(clients: Clients) -> None:
     """Makes the table and the bucket."""
-    create_table(TABLE, settings)
-    clients = Clients(settings)
-    S3Blobs(clients.s3, BUCKET).create_bucket(settings.region)
-    return clients
+    create_table(TABLE, clients.settings)
+    S3Blobs(clients.s3, BUCKET).create_bucket(clients.settings.region)
 
 
 def on_roto(clients: Clients) -> Backend:
@@ -77,11 +75,11 @@ def on_roto(clients: Clients) -> Backend:
 class Moto:
     """A fresh moto. Its data stay between uses; what is not moto's is reached only outside of `running`."""
 
-    def __init__(self) -> None:
-        self._settings = AwsSettings(access_key_id="test", secret_access_key="test")
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
         mock = mock_aws()
         mock.start(reset=True)
-        self._clients = prepare(self._settings)
+        prepare(clients)
         mock.stop(remove_data=False)
 
     @contextmanager
@@ -92,7 +90,3 @@ class Moto:
         store = DynamoStore(cast(Any, Serialized(self._clients.dynamodb)), TABLE)
         yield Backend("moto", store, S3Blobs(self._clients.s3, BUCKET), self._clients)
         mock.stop(remove_data=False)
-
-    def close(self) -> None:
-        """Ends it."""
-        self._clients.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mango.aws.clients import Clients
+from mango.aws.clients import AwsSettings, Clients
 from tests.contract.backends import AnyStore, Backend, Moto, on_roto, prepare, twin
 from tests.support.roto import RotoServer
 
@@ -31,17 +31,24 @@ def roto() -> Iterator[RotoServer]:
 @pytest.fixture(scope="session")
 def roto_clients(roto: RotoServer) -> Iterator[Clients]:
     """Clients of that server, on which table and bucket exist."""
-    clients = prepare(roto.settings)
+    clients = Clients(roto.settings)
+    prepare(clients)
+    yield clients
+    clients.close()
+
+
+@pytest.fixture(scope="session")
+def moto_clients() -> Iterator[Clients]:
+    """Clients that reach moto while it runs; slow to make."""
+    clients = Clients(AwsSettings(access_key_id="test", secret_access_key="test"))
     yield clients
     clients.close()
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[Moto]:
-    """One per module: making one is slow, and so is one that holds much."""
-    moto = Moto()
-    yield moto
-    moto.close()
+def moto(moto_clients: Clients) -> Moto:
+    """One per module, as it is slow when it holds much."""
+    return Moto(moto_clients)
 
 
 @pytest.fixture(params=["twin", "moto", "roto"])

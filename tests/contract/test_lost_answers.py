@@ -16,7 +16,7 @@ from tests.contract.backends import TABLE, prepare
 from tests.contract.proxy import Mode, Proxy
 from tests.support.roto import RotoServer
 
-APPLIED = [Mode.LOSE_ANSWER, Mode.SILENT, Mode.FAIL, Mode.TRUNCATE]
+APPLIED = [Mode.LOSE_ANSWER, Mode.FAIL, Mode.TRUNCATE]
 
 
 @pytest.fixture
@@ -25,11 +25,21 @@ def proxy(roto: RotoServer, roto_clients: Clients) -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture
-def store(roto: RotoServer, proxy: Proxy) -> Iterator[DynamoStore]:
-    clients = Clients(replace(roto.settings, endpoint_url=proxy.endpoint, read_seconds=1.0))
+def connected(roto: RotoServer, proxy: Proxy, read_seconds: float) -> Iterator[DynamoStore]:
+    clients = Clients(replace(roto.settings, endpoint_url=proxy.endpoint, read_seconds=read_seconds))
     yield DynamoStore(clients.dynamodb, TABLE, attempts=3)
     clients.close()
+
+
+@pytest.fixture
+def store(roto: RotoServer, proxy: Proxy) -> Iterator[DynamoStore]:
+    yield from connected(roto, proxy, 10.0)
+
+
+@pytest.fixture
+def hasty(roto: RotoServer, proxy: Proxy) -> Iterator[DynamoStore]:
+    """For answers that never come."""
+    yield from connected(roto, proxy, 0.5)
 
 
 def writes(pk: str, size: int) -> tuple[Write, ...]:
@@ -48,6 +58,18 @@ def test_applied_without_an_answer(store: DynamoStore, proxy: Proxy, pk: str, mo
     proxy.mode = Mode.PASS
     assert len(store.query(pk).items) == size
     assert heard == []
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_applied_without_an_answer_in_time(
+    store: DynamoStore, hasty: DynamoStore, proxy: Proxy, pk: str, size: int
+) -> None:
+    proxy.mode = Mode.SILENT
+    with pytest.raises(Ambiguous):
+        hasty.commit(Transaction(writes(pk, size)))
+    assert proxy.requests == 1
+    proxy.mode = Mode.PASS
+    assert len(store.query(pk).items) == size
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -103,10 +125,10 @@ def test_reads_are_made_again_and_then_given_up(store: DynamoStore, proxy: Proxy
         assert proxy.requests - before == 3
 
 
-def test_a_read_without_an_answer_is_given_up(store: DynamoStore, proxy: Proxy, pk: str) -> None:
+def test_a_read_without_an_answer_is_given_up(hasty: DynamoStore, proxy: Proxy, pk: str) -> None:
     proxy.mode = Mode.SILENT
     with pytest.raises(StoreUnavailable):
-        store.get(Key(pk, "a"))
+        hasty.get(Key(pk, "a"))
     assert proxy.requests == 3
 
 
@@ -145,7 +167,8 @@ def test_a_table_that_is_not_there(roto_clients: Clients, pk: str) -> None:
 
 def test_acknowledged_survives_kill_9(data_dir: Path, pk: str) -> None:
     with RotoServer(data_dir) as server:
-        clients = prepare(server.settings)
+        clients = Clients(server.settings)
+        prepare(clients)
         store = DynamoStore(clients.dynamodb, TABLE)
         store.commit(Transaction(writes(pk, 3)))
         server.kill()
