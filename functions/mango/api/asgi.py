@@ -89,12 +89,12 @@ class AsgiApi:
         pool = self._pool(method, path)
         upload = method == "POST" and _UPLOAD.fullmatch(path) is not None
         try:
-            request = _request(scope, method, path, b"" if upload else await body.whole(_limit(scope)), body, upload)
+            data = b"" if upload else await body.whole(_declared(scope))
+            request = _request(scope, method, path, data, body.chunks() if upload else None)
         except ClientGone:
             return
         except MangoError as error:
-            response = error_response(error, request_id := new_request_id())
-            response = Response(response.status, {**response.headers, "request-id": request_id}, response.body)
+            response = error_response(error, new_request_id())
         else:
             response = await _in(pool, self._api.handle, request)
         if response.status >= 400:
@@ -184,7 +184,7 @@ def _path(scope: Scope) -> str:
     return str(scope["path"])
 
 
-def _limit(scope: Scope) -> int | None:
+def _declared(scope: Scope) -> int | None:
     """What `content-length` announces."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
@@ -192,7 +192,7 @@ def _limit(scope: Scope) -> int | None:
     return None
 
 
-def _request(scope: Scope, method: str, path: str, data: bytes, body: _Body, upload: bool) -> Request:
+def _request(scope: Scope, method: str, path: str, data: bytes, chunks: Iterator[bytes] | None) -> Request:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     values: dict[str, list[str]] = {}
     try:
@@ -201,7 +201,7 @@ def _request(scope: Scope, method: str, path: str, data: bytes, body: _Body, upl
         raise InvalidRequest("too many query parameters") from None
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    return Request(method, path, values, headers, data, body.chunks() if upload else None)
+    return Request(method, path, values, headers, data, chunks)
 
 
 async def _in(pool: ThreadPoolExecutor, function: Callable[..., Any], *args: Any) -> Any:
