@@ -20,7 +20,7 @@ from mango_worker.text import one_line
 from mango_worker.tools.base import Cancel, text_result
 from mango_worker.tools.toolset import Toolset
 
-WIND_UP = 10.0  # seconds for a cancelled call to end and its result to be posted
+WIND_UP = 6.0  # seconds for a cancelled call to end and its result to be posted
 STOPPED = "the worker was stopped while this tool ran; it may have had part of its effect"
 CLOSED = "the call was closed elsewhere"
 

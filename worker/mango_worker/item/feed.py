@@ -45,7 +45,8 @@ class Feed:
         self._over.set()
         if (stream := self._stream) is not None:
             stream.abort()
-        self._thread.join(bound)
+        if self._thread.ident is not None:
+            self._thread.join(bound)
 
     def _follow(self) -> None:
         delay = _FIRST_DELAY

@@ -22,7 +22,7 @@ from mango_worker.item.settings import ItemSettings
 from mango_worker.text import one_line
 from mango_worker.tools.toolset import Toolset
 
-STOP_SECONDS = 10.0
+STOP_SECONDS = 5.0
 
 
 def log(text: str) -> None:

@@ -99,7 +99,7 @@ def expand_braces(pattern: str) -> list[str]:
             continue
         start, end = found
         pending += [current[:start] + one + current[end + 1 :] for one in current[start + 1 : end].split(",")]
-    return done
+    return list(dict.fromkeys(done))
 
 
 def _innermost_braces(text: str) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from mango_worker.tools.base import ToolError
 
+MAX_PATH = 2048
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A FIFO or device must not make open() wait.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -28,6 +29,9 @@ class Workspace:
         """The absolute path without symbolic links that `path` (absolute, or relative to the root) stands for."""
         if not path:
             raise ToolError("the path is empty")
+        if len(path.encode("utf-8")) > MAX_PATH:
+            # Step by step one can go deeper than any path can name, and nobody could clean up afterwards.
+            raise ToolError(f"the path is longer than {MAX_PATH} bytes")
         resolved = os.path.realpath(PurePosixPath(self.root, path))
         if resolved != self.root and not resolved.startswith(self.root.rstrip("/") + "/"):
             raise ToolError(f"{path}: path escapes the workspace")
