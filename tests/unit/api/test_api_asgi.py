@@ -157,9 +157,8 @@ def test_waiting_polls_and_uploads_hold_nobody_up(client: httpx.Client, desk: De
         uploads = [pool.submit(client.post, "/v1/files", content=slowly(), headers=form) for _ in range(20)]
         polls = [pool.submit(client.get, poll) for _ in range(40)]
         time.sleep(0.3)
-        began = time.monotonic()
         assert client.get("/v1/agents").status_code == 200
-        assert time.monotonic() - began < 0.6
+        assert not any(one.done() for one in uploads)
         release.set()
         assert {one.result().text for one in polls} == {"null"}
         assert {one.result().status_code for one in uploads} == {200}
