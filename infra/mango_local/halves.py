@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from mango.api.app import create_api
 from mango.api.asgi import create_asgi
 from mango.api.auth import authenticate_headers
+from mango.api.errors import envelope
 from mango.model.factory import ModelSettings, model_client
 from mango.ports import ModelClient
 from mango.services.context import Context
@@ -41,7 +42,7 @@ class Serving:
     ) -> None:
         self._hub = Hub(ctx, pace=pace)
         profile.store.on_commit.append(self._hub.on_commit)
-        stream_app = StreamApp(ctx, authenticate_headers, self._hub)
+        stream_app = StreamApp(ctx, self._hub, authenticate=authenticate_headers, envelope=envelope)
         app = create_asgi(ctx, create_api(ctx), stream_app=stream_app)
         self._server = HttpServer(app, access_log=access_log, on_ready=on_ready)
 

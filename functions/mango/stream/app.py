@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from mango.api.errors import EXPECTED, envelope, new_request_id
 from mango.domain.errors import MangoError, NotFound, Unavailable
 from mango.domain.ledger import dump_json
 from mango.domain.principal import Credential
@@ -26,6 +26,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+Envelope = Callable[[BaseException, str], tuple[int, dict[str, str], dict[str, Any]]]
+
 KEEP_ALIVE_SECONDS = 15.0
 REVALIDATE_SECONDS = 1.0
 STORE_PAUSE = 0.5
@@ -36,24 +38,35 @@ LAST_WORDS_SECONDS = 1.0
 class StreamApp:
     """Serves `GET /v1/sessions/{id}/events/stream` and `GET /v1/sessions/{id}/threads/{thread}/stream`.
 
-    Attributes:
+    Args:
+        authenticate: verifies a request's credential.
+        envelope: status, headers and body of the answer to an error, given that and the request's id.
         max_seconds: the server ends a stream at an event boundary after this long (before a platform would cut it);
             None lets it live as long as the client wants.
     """
 
-    def __init__(self, ctx: Context, authenticate: Authenticate, hub: Hub, *, max_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        hub: Hub,
+        *,
+        authenticate: Authenticate,
+        envelope: Envelope,
+        max_seconds: float | None = None,
+    ) -> None:
         self._ctx = ctx
         self._authenticate = authenticate
+        self._envelope = envelope
         self._hub = hub
-        self.max_seconds = max_seconds
+        self._max_seconds = max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        request_id = new_request_id()
+        request_id = f"req_{secrets.token_hex(12)}"
         try:
             opening = await self._open(scope, headers)
-        except EXPECTED as error:
-            await _refuse(send, error, request_id)
+        except (MangoError, StoreUnavailable) as error:
+            await _refuse(send, *self._envelope(error, request_id))
             return
         await _begin(send, request_id)
         await self._serve(_Connection(send), receive, opening, headers)
@@ -93,8 +106,8 @@ class StreamApp:
         watchers = []
         if opening.principal.kind is Credential.WORK:
             watchers.append(asyncio.create_task(self._revalidate(opening, headers, subscriber)))
-        if self.max_seconds is not None:
-            watchers.append(asyncio.create_task(_expire(self.max_seconds, subscriber)))
+        if self._max_seconds is not None:
+            watchers.append(asyncio.create_task(_expire(self._max_seconds, subscriber)))
         return watchers
 
     async def _pump(self, connection: _Connection, opening: Opening, subscriber: Subscriber) -> None:
@@ -161,8 +174,7 @@ class _Connection:
             log.info("dropped the connection of a client that does not read")
 
 
-async def _refuse(send: Send, error: Exception, request_id: str) -> None:
-    status, headers, body = envelope(error, request_id)
+async def _refuse(send: Send, status: int, headers: dict[str, str], body: dict[str, Any]) -> None:
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": dump_json(body).encode()})

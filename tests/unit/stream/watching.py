@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mango.api.errors import envelope
 from mango.domain import keys
 from mango.domain.errors import Unauthenticated
 from mango.domain.ledger import Commit, Event
@@ -74,7 +75,7 @@ class World:
             self.store.on_commit.append(self.hub.on_commit)
 
     def app(self, *, max_seconds: float | None = None) -> StreamApp:
-        return StreamApp(self.ctx, self.authenticate, self.hub, max_seconds=max_seconds)
+        return StreamApp(self.ctx, self.hub, authenticate=self.authenticate, envelope=envelope, max_seconds=max_seconds)
 
     def authenticate(self, ctx: Context, headers: Mapping[str, str]) -> Principal:
         """Looks the credential up in `principals`."""
