@@ -7,9 +7,9 @@ from typing import Any
 
 from mango.aws.blobs import S3Blobs
 from mango.aws.clients import Clients
-from mango.aws.rules import INDEXES
 from mango.aws.store import DynamoStore
 from mango.aws.table import create_table
+from mango.domain.rules import INDEXES
 from tests.contract.backends import BUCKET, TABLE, Backend
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from mango.api.auth import authenticate_headers, authorize
 from mango.api.errors import EXPECTED, envelope, new_request_id
 from mango.api.messages import Request, Response, from_event, json_response, to_event
-from mango.api.router import Route, Router, check_ids
+from mango.api.router import Resolvers, Route, check_ids
 from mango.api.routes import agents, environments, events, files, health, sessions, work
+from mango.domain.errors import InvalidRequest
 from mango.services.context import Context
 
 log = logging.getLogger("mango.api")
@@ -32,35 +33,37 @@ class Api:
 
     def __init__(self, context: Context) -> None:
         self._ctx = context
-        self._router = Router(ROUTES)
+        self._resolvers = Resolvers(ROUTES, self._answer, self._fail)
 
     def __call__(self, event: Mapping[str, Any], lambda_context: object = None) -> dict[str, Any]:
         """Answers an API Gateway REST proxy event."""
-        return to_event(self._guarded(lambda: from_event(event)))
+        try:
+            request = from_event(event)
+        except InvalidRequest as error:
+            return to_event(self._fail(error))
+        return to_event(self.handle(request))
 
     def handle(self, request: Request) -> Response:
         """Answers a request; never raises."""
-        return self._guarded(lambda: request)
+        response = self._resolvers.respond(request)
+        if "request-id" in response.headers:
+            return response
+        return replace(response, headers={**response.headers, "request-id": new_request_id()})
 
-    def _guarded(self, read: Callable[[], Request]) -> Response:
-        request_id = new_request_id()
-        try:
-            response = self._answer(read())
-        except EXPECTED as error:
-            response = error_response(error, request_id)
-        except Exception as error:  # one of the two outermost loops: no request ends the server
-            log.exception("request %s failed", request_id)
-            response = error_response(error, request_id)
-        return replace(response, headers={**response.headers, "request-id": request_id})
-
-    def _answer(self, request: Request) -> Response:
-        route, parameters = self._router.match(request.method, request.path)
+    def _answer(self, route: Route, request: Request, parameters: Mapping[str, str]) -> Response:
         if not route.allowed:
             return route.handler(self._ctx, request)
         principal = authenticate_headers(self._ctx, request.headers)
         check_ids(parameters)
         authorize(principal, route.allowed, parameters)
         return route.handler(self._ctx, replace(request, parameters=parameters, principal=principal))
+
+    def _fail(self, error: Exception) -> Response:
+        """The envelope; what nobody foresaw is logged with the request's id."""
+        request_id = new_request_id()
+        if not isinstance(error, EXPECTED):
+            log.error("request %s failed", request_id, exc_info=error)
+        return error_response(error, request_id)
 
 
 def error_response(error: BaseException, request_id: str) -> Response:

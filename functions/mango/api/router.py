@@ -1,15 +1,21 @@
-"""From a path to its route.
+"""From a path to its route: the resolver of Powertools, one for each thread.
 
-Not the resolver of Powertools: that keeps the current request in a class attribute, so two threads of one process
-would answer each other's requests (checked in 3.37), and the embedded profile is threaded.
+A resolver keeps the request it works on, and Powertools (3.37) keeps it on a class that all resolvers share; so each
+thread has a resolver of its own whose current event is its own too. Requests and responses are ours, since contents
+of files pass through the embedded profile in pieces, which a proxy event cannot carry.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from aws_lambda_powertools.event_handler import Response as Acknowledged
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
 from mango.api.auth import WORKSPACE
 from mango.api.messages import Request, Response
@@ -18,6 +24,8 @@ from mango.domain.principal import Credential
 from mango.services.context import Context
 
 Handler = Callable[[Context, Request], Response]
+Answering = Callable[["Route", Request, Mapping[str, str]], Response]
+Failing = Callable[[Exception], Response]
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
@@ -31,39 +39,76 @@ class Route(NamedTuple):
     allowed: frozenset[Credential] = WORKSPACE
 
 
-class Match(NamedTuple):
-    """A route and the ids in its path, decoded."""
+class Resolver(APIGatewayRestResolver):
+    """The routes, for one thread."""
 
-    route: Route
-    parameters: dict[str, str]
+    def __init__(self, routes: Sequence[Route], answer: Answering, fail: Failing) -> None:
+        super().__init__()
+        self._answer, self._fail, self._routes_by_path = answer, fail, routes
+        self._request: Request | None = None
+        self._response: Response | None = None
+        self._event: APIGatewayProxyEvent | None = None
+        for route in routes:
+            self.route(_rule(route.path), method=[route.method])(self._runner(route))
+        self.not_found(self._missing)
+        self.exception_handler(Exception)(self._failed)  # type: ignore[no-untyped-call]
 
+    @property
+    def current_event(self) -> Any:
+        """Of this resolver, not of the class that Powertools keeps it on."""
+        return self._event
 
-class Router:
-    """Routes by method and path. Of two paths that fit, the one that was added first is taken."""
+    @current_event.setter
+    def current_event(self, event: Any) -> None:
+        self._event = event
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._routes = [(_pattern(route.path), route) for route in routes]
+    def respond(self, request: Request) -> Response:
+        """The response of the request's route; an error becomes the response that `fail` gives it."""
+        self._request, self._response = request, None
+        event = {"httpMethod": request.method, "path": request.path or "/"}
+        self._event = APIGatewayProxyEvent(event)
+        self.resolve(event, None)  # type: ignore[arg-type]  # no route looks at the Lambda context
+        assert self._response is not None, "every route, and every failure, gives a response"
+        return self._response
 
-    def match(self, method: str, path: str) -> Match:
-        """The route of a request.
+    def _runner(self, route: Route) -> Callable[..., Acknowledged[str]]:
+        def run(**parameters: str) -> Acknowledged[str]:
+            assert self._request is not None
+            decoded = {name: unquote(text) for name, text in parameters.items()}
+            return self._keep(self._answer(route, self._request, decoded))
 
-        Raises:
-            NotFound: there is none, or none for this method.
-        """
-        path = path.rstrip("/") or "/"
-        others: list[str] = []
-        for pattern, route in self._routes:
-            found = pattern.fullmatch(path)
-            if found is None:
-                continue
-            if route.method == method:
-                return Match(route, {name: unquote(text) for name, text in found.groupdict().items()})
-            others.append(route.method)
+        return run
+
+    def _missing(self, error: Exception) -> Acknowledged[str]:
+        assert self._request is not None
+        method, path = self._request.method, self._request.path
+        others = [route.method for route in self._routes_by_path if _fits(route.path, path)]
         hint = f"; it takes {', '.join(dict.fromkeys(others))}" if others else ""
-        raise NotFound(f"there is no route {method[:20]} {path[:200]}{hint}")
+        return self._failed(NotFound(f"there is no route {method[:20]} {path[:200]}{hint}"))
+
+    def _failed(self, error: Exception) -> Acknowledged[str]:
+        return self._keep(self._fail(error))
+
+    def _keep(self, response: Response) -> Acknowledged[str]:
+        self._response = response
+        return Acknowledged(response.status, body="")
 
 
-def check_ids(parameters: dict[str, str]) -> None:
+class Resolvers:
+    """A resolver for each thread that asks."""
+
+    def __init__(self, routes: Sequence[Route], answer: Answering, fail: Failing) -> None:
+        self._make = lambda: Resolver(routes, answer, fail)
+        self._threads = threading.local()
+
+    def respond(self, request: Request) -> Response:
+        resolver: Resolver | None = getattr(self._threads, "resolver", None)
+        if resolver is None:
+            resolver = self._threads.resolver = self._make()
+        return resolver.respond(request)
+
+
+def check_ids(parameters: Mapping[str, str]) -> None:
     """What cannot be an id is the id of nothing.
 
     Raises:
@@ -74,5 +119,10 @@ def check_ids(parameters: dict[str, str]) -> None:
             raise NotFound(f"{name.removesuffix('_id').replace('_', ' ')} {text[:80]!r} was not found")
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+def _rule(path: str) -> str:
+    """The path as Powertools spells it."""
+    return path.replace("{", "<").replace("}", ">")
+
+
+def _fits(path: str, requested: str) -> bool:
+    return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), requested.rstrip("/")) is not None

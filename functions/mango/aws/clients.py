@@ -58,7 +58,7 @@ class Clients:
     def dynamodb(self) -> DynamoDBClient:
         """Never repeats a request: a transaction repeated after it was applied would look refused.
 
-        Parameters are not validated by botocore, which takes long for it; `mango.aws.rules` does.
+        Parameters are not validated by botocore, which takes long for it; `mango.domain.rules` does.
         """
         client: DynamoDBClient = self._client("dynamodb", attempts=1, parameter_validation=False)
         return client

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mango.aws.rules import INDEXES
 from mango.aws.serial import Attribute
+from mango.domain.rules import INDEXES
 
 _LAST = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)

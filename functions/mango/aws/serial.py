@@ -17,7 +17,7 @@ _FALSE: Attribute = {"BOOL": False}
 
 
 def encode(value: Value) -> Attribute:
-    """The wire form of a value that `mango.aws.rules` has accepted."""
+    """The wire form of a value that `mango.domain.rules` has accepted."""
     if isinstance(value, str):
         return {"S": value}
     if value is None:

@@ -13,8 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mango.aws import queries
 from mango.aws.expressions import translate
 from mango.aws.failures import Busy, commit_failure, read_failure
-from mango.aws.rules import check_key, check_transaction
 from mango.aws.serial import Attribute, decode_item, decode_key, encode_key
+from mango.domain.rules import check_key, check_transaction
 from mango.domain.transaction import Ambiguous, Item, Key, Put, StoreUnavailable, Transaction, Write
 from mango.ports import Page
 

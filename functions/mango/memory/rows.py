@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mango.aws.rules import INDEXES
+from mango.domain.rules import INDEXES
 from mango.domain.transaction import Item, Key
 
 

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 
-from mango.aws.rules import INDEXES, check_key, check_total, check_transaction, item_size
+from mango.domain.rules import INDEXES, check_key, check_total, check_transaction, item_size
 from mango.domain.transaction import (
     Ambiguous,
     Delete,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mango.aws.rules import check_number
+from mango.domain.rules import check_number
 from mango.domain.transaction import (
     Above,
     Absent,
