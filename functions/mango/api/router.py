@@ -51,7 +51,7 @@ class Resolver(APIGatewayRestResolver):
         for route in routes:
             self.route(_rule(route.path), method=[route.method])(self._runner(route))
         self.not_found(self._missing)
-        self.exception_handler(Exception)(self._failed)  # type: ignore[no-untyped-call]
+        self.exception_handler(Exception)(self._failed)
 
     @property
     def current_event(self) -> Any:
@@ -91,7 +91,7 @@ class Resolver(APIGatewayRestResolver):
 
     def _keep(self, response: Response) -> Acknowledged[str]:
         self._response = response
-        return Acknowledged(response.status, body="")
+        return Acknowledged(response.status, body="")  # type: ignore[no-untyped-call]
 
 
 class Resolvers:
