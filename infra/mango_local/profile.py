@@ -13,10 +13,11 @@ from mango.aws.clients import AwsSettings, Clients
 from mango.aws.doorbell import SqsDoorbell
 from mango.aws.store import DynamoStore
 from mango.aws.table import create_table
-from mango.domain.transaction import StoreUnavailable
+from mango.domain import keys
+from mango.domain.transaction import Delete, StoreUnavailable, Transaction
 from mango.ports import Orchestrator
 from mango.services.context import Context
-from mango.services.keys import ensure_key
+from mango.services.keys import digest, ensure_key
 from mango.system import SystemClock, SystemIds
 from mango_local.doorbell import LocalDoorbell
 
@@ -25,6 +26,8 @@ BUCKET = "mango"
 QUEUE_PREFIX = "mango"
 REGION = "us-east-1"
 STAND_IN = "mango"
+CONNECTIONS = 256
+"""Kept per service: as many as threads of all kinds may ask at once."""
 DEVELOPMENT_KEY = "sk-mango-local-development"
 PING_SECONDS = 10.0
 """How long a process waits for a store that is only starting."""
@@ -57,7 +60,7 @@ class Profile:
     def __init__(self, endpoint: str) -> None:
         _keep_loopback_off_proxies()
         # roto checks no credentials; naming some keeps boto3 from looking for the user's.
-        self.settings = AwsSettings(REGION, endpoint, access_key_id=STAND_IN, secret_access_key=STAND_IN)
+        self.settings = AwsSettings(REGION, endpoint, CONNECTIONS, access_key_id=STAND_IN, secret_access_key=STAND_IN)
         self.clients = Clients(self.settings)
         self.store = DynamoStore(self.clients.dynamodb, TABLE)
         self.blobs = S3Blobs(self.clients.s3, BUCKET)
@@ -77,8 +80,8 @@ class Profile:
                     raise NoStore(f"no store answers at {self.settings.endpoint_url}: {error}") from None
             time.sleep(0.2)
 
-    def context(self, orchestrator: Orchestrator, key: Key) -> Context:
-        """The services' context; makes sure that the key is known."""
+    def context(self, orchestrator: Orchestrator, key: Key | None) -> Context:
+        """The services' context; with a key, makes sure that it is known, and the development key only if it is it."""
         clock = SystemClock()
         ctx = Context(
             store=self.store,
@@ -88,7 +91,12 @@ class Profile:
             clock=clock,
             ids=SystemIds(clock),
         )
-        ensure_key(ctx, key.token)
+        if key is not None:
+            if not key.development:
+                # Of an earlier start without a key of one's own. Deleted, not revoked: it may come back with another.
+                known = keys.api_key(digest(DEVELOPMENT_KEY))
+                self.store.commit(Transaction((Delete(known, must_exist=False),)))
+            ensure_key(ctx, key.token)
         return ctx
 
 

@@ -107,6 +107,7 @@ class Roto:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
+                env={**os.environ, "NO_COLOR": "1"},
                 start_new_session=True,  # Ctrl-C in the terminal must not reach it before we are through
             )
 

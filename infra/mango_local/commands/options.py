@@ -22,6 +22,7 @@ ModelName = Annotated[
     str | None,
     typer.Option("--model", help="offline, messages, bedrock or scripted:<name or file>; else the environment tells."),
 ]
+Rounds = Annotated[int, typer.Option("--rounds", min=1, max=128, help="Model requests at once; more wait their turn.")]
 NoDurable = Annotated[
     bool,
     typer.Option("--no-durable", help="Do not wait for the disk: faster; a power cut may lose the last second."),
@@ -37,6 +38,7 @@ Format = Annotated[LogFormat, typer.Option("--log-format", help="How to log.")]
 
 DEFAULT_DATA_DIR = Path(".mango")
 DEFAULT_PORT = 8080
+DEFAULT_ROUNDS = 32
 
 
 @contextmanager

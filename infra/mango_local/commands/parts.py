@@ -23,6 +23,8 @@ def start_store(stack: ExitStack, data_dir: Path, *, port: int | None, durable: 
     lock = DataLock(data_dir)
     lock.acquire()
     stack.callback(lock.release)
+    # Sessions and digests of keys do not belong into a repository.
+    (data_dir / ".gitignore").write_text("*\n")
     store = Roto(data_dir, port=port, durable=durable)
     stack.callback(store.stop)
     store.start()

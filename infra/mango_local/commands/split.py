@@ -81,6 +81,7 @@ def orchestrate(
     store: options.Store = None,
     data_dir: options.DataDir = options.DEFAULT_DATA_DIR,
     model: options.ModelName = None,
+    rounds: options.Rounds = options.DEFAULT_ROUNDS,
     verbose: options.Verbose = False,
     log_format: options.Format = LogFormat.TEXT,
 ) -> None:
@@ -92,16 +93,16 @@ def orchestrate(
         from mango_local.commands.parts import model_settings, store_endpoint
         from mango_local.halves import Turning, choose_model
         from mango_local.orchestrator import LocalOrchestrator
-        from mango_local.profile import Profile, bootstrap_key
+        from mango_local.profile import Profile
         from mango_local.starts import StartsReceiver, receiving_client, starts_queue
         from mango_local.stopping import Stopping, leave
 
         stopping = Stopping()
         client = choose_model(model_settings(model))
-        orchestrator = LocalOrchestrator(SystemClock())
+        orchestrator = LocalOrchestrator(SystemClock(), workers=rounds)
         profile = Profile(store_endpoint(store, data_dir))
         profile.prepare()
-        turning = Turning(profile.context(orchestrator, bootstrap_key()), client, orchestrator, profile)
+        turning = Turning(profile.context(orchestrator, None), client, orchestrator, profile)
         # Others may run turns on the same store, so leases of an earlier life are left to expire.
         turning.start(alone=False)
         receiver = StartsReceiver(receiving_client(profile.settings), starts_queue(profile.clients), orchestrator)

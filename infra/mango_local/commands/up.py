@@ -16,6 +16,7 @@ def up(
     host: options.Host = None,
     data_dir: options.DataDir = options.DEFAULT_DATA_DIR,
     model: options.ModelName = None,
+    rounds: options.Rounds = options.DEFAULT_ROUNDS,
     no_durable: options.NoDurable = False,
     store_port: options.StorePort = None,
     verbose: options.Verbose = False,
@@ -38,7 +39,7 @@ def up(
         bridge = DockerBridge()
         key = bootstrap_key()
         client = choose_model(model_settings(model))
-        orchestrator = LocalOrchestrator(SystemClock())
+        orchestrator = LocalOrchestrator(SystemClock(), workers=rounds)
         sockets = listen(host, port, bridge=bridge.address, development=key.development)
         store = start_store(stack, data_dir, port=store_port, durable=not no_durable)
         profile = Profile(store.endpoint)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import httpx
-from tests.unit.local.running import Api, mango
+from tests.unit.local.running import KEY, Api, mango
 
 from mango_local import guard
 
@@ -163,8 +163,17 @@ def test_tells_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_an_own_key_replaces_the_one_that_everybody_knows(tmp_path: Path) -> None:
-    with mango(tmp_path, "up", "--port", "0", MANGO_API_KEY="sk-mango-of-my-own") as up:
-        base = up.url()
-        assert httpx.get(f"{base}/v1/agents", headers={"x-api-key": "sk-mango-of-my-own"}).status_code == 200
-        assert httpx.get(f"{base}/v1/agents", headers={"x-api-key": "sk-mango-local-development"}).status_code == 401
-        assert "sk-mango-of-my-own" not in up.output
+    own = "sk-mango-of-my-own"
+
+    def answers(base: str) -> list[int]:
+        return [httpx.get(f"{base}/v1/agents", headers={"x-api-key": key}).status_code for key in (own, KEY)]
+
+    with mango(tmp_path, "up", "--port", "0") as up:
+        assert answers(up.url()) == [401, 200]
+        assert up.end() == 0
+    with mango(tmp_path, "up", "--port", "0", MANGO_API_KEY=own) as up:
+        assert answers(up.url()) == [200, 401]
+        assert own not in up.output
+        assert up.end() == 0
+    with mango(tmp_path, "up", "--port", "0") as up:
+        assert answers(up.url()) == [200, 200]
