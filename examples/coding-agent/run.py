@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 
-from coding_agent.command import perform
+from coding_agent.command import check, perform
 from coding_agent.failures import ExampleFailed
 from coding_agent.settings import Settings
 
@@ -20,12 +20,14 @@ def main() -> int:
         action="store_true",
         help="for machines without Docker: run the tools and the tests as plain processes, without isolation",
     )
+    parser.add_argument("--check", action="store_true", help="only see whether containers can do their part")
+    options = parser.parse_args()
     try:
-        settings = Settings.read(os.environ, process=parser.parse_args().process)
+        settings = Settings.read(os.environ, process=options.process)
     except ExampleFailed as failure:
         print(f"coding-agent: {failure}", file=sys.stderr)
         return 2
-    return asyncio.run(perform(settings))
+    return asyncio.run(check(settings) if options.check else perform(settings))
 
 
 if __name__ == "__main__":

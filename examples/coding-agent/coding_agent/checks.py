@@ -10,10 +10,12 @@ from typing import Protocol
 
 from coding_agent.failures import ExampleFailed
 from coding_agent.programs import Ended, execute
+from coding_agent.settings import Settings
 
 TEST_SECONDS = 60.0
 _UNITTEST = ("-B", "-m", "unittest", "-v")
 _DOCKER_SECONDS = 30.0
+_DOCKER_FAILED = 125  # the exit code of `docker run` when it is Docker's own
 
 
 class Checker(Protocol):
@@ -80,6 +82,8 @@ class ContainerChecker:
         finally:
             if ended is None:  # the command is gone, but the engine goes on with what it was asked for
                 await execute(["docker", "rm", "--force", name], seconds=_DOCKER_SECONDS)
+        if ended.code == _DOCKER_FAILED:
+            raise ExampleFailed(f"Docker cannot run a container: {_first_line(ended.output)}")
         return ended
 
 
@@ -97,6 +101,13 @@ class SubprocessChecker:
         return await execute([sys.executable, *_UNITTEST], seconds=TEST_SECONDS, folder=folder, environment=environment)
 
 
+def choose_checker(settings: Settings) -> Checker:
+    """Containers, or what stands in for them."""
+    if settings.process:
+        return SubprocessChecker()
+    return ContainerChecker(settings.image, settings.user, settings.docker_base_url)
+
+
 def require_baseline(ended: Ended) -> None:
     """The original must fail in exactly the known way: three failures, no error."""
     if ended.code != 1 or "\nRan 4 tests in " not in ended.output or _last_line(ended.output) != "FAILED (failures=3)":
@@ -109,6 +120,9 @@ def require_success(ended: Ended) -> None:
         raise ExampleFailed(f"the repaired module does not pass the pristine tests: {_last_line(ended.output)}")
 
 
+def _first_line(output: str) -> str:
+    return (output.strip().splitlines() or ["no output"])[0]
+
+
 def _last_line(output: str) -> str:
-    lines = output.strip().splitlines()
-    return lines[-1] if lines else "no output"
+    return (output.strip().splitlines() or ["no output"])[-1]

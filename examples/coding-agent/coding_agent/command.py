@@ -12,6 +12,7 @@ import anthropic
 from anthropic import AsyncAnthropic
 
 from coding_agent.artifacts import Artifacts
+from coding_agent.checks import choose_checker
 from coding_agent.cleanup import clean_up
 from coding_agent.console import plain, say
 from coding_agent.failures import ExampleFailed
@@ -38,6 +39,16 @@ async def perform(settings: Settings) -> int:
     if problems:
         print(f"coding-agent: {artifacts.folder} has what is known, resources.json the ids", file=sys.stderr)
     return 1 if problems else 0
+
+
+async def check(settings: Settings) -> int:
+    """Only sees whether tests and tools could run; the exit code."""
+    try:
+        await choose_checker(settings).prepare()
+    except ExampleFailed as failure:
+        print(f"coding-agent: {plain(str(failure))}", file=sys.stderr, flush=True)
+        return 1
+    return 0
 
 
 async def _run(steps: Steps) -> list[str]:

@@ -7,7 +7,7 @@ import asyncio
 from anthropic import AsyncAnthropic
 
 from coding_agent.artifacts import SOURCE, TESTS, Artifacts, Pair, accept, fixture, read_pair
-from coding_agent.checks import Checker, ContainerChecker, SubprocessChecker, require_baseline, require_success
+from coding_agent.checks import choose_checker, require_baseline, require_success
 from coding_agent.console import say
 from coding_agent.failures import ExampleFailed
 from coding_agent.observer import converse, history
@@ -31,11 +31,7 @@ class Steps:
 
     def __init__(self, settings: Settings, client: AsyncAnthropic, artifacts: Artifacts) -> None:
         self._settings, self._client, self._artifacts = settings, client, artifacts
-        self._checker: Checker = (
-            SubprocessChecker()
-            if settings.process
-            else ContainerChecker(settings.image, settings.user, settings.docker_base_url)
-        )
+        self._checker = choose_checker(settings)
         self._original = fixture()
         self.resources = Resources(client, artifacts)
         self.worker: Worker | None = None
