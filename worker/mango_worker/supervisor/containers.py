@@ -40,10 +40,20 @@ class DockerSandbox:
         self._workspaces = Workspaces(api, container, options.workspace_root, options.worker_id)
 
     def check(self) -> list[str]:
-        self._workspaces.check_image()
+        self._check_image()
         self._workspaces.check_root()
         root = self._container.user.split(":")[0] == "0"
         return ["--user is root: tools run as root inside the container (without capabilities)"] if root else []
+
+    def _check_image(self) -> None:
+        image = self._container.image
+        try:
+            with engine_errors("looking for the image"):
+                self._api.inspect_image(image)  # type: ignore[no-untyped-call]
+        except EngineRefused as error:
+            if error.status != 404:
+                raise
+            raise SandboxError(f"the image {image} is not here; build it with: make worker-image") from None
 
     def sweep(self) -> int:
         ours = [f"{LABEL}=true", f"{LABEL_SUPERVISOR}={self._options.worker_id}"]
@@ -67,6 +77,7 @@ class DockerSandbox:
         container = self._create(item, uuid.uuid4().hex)
         running = DockerRunning(self._api, container, item)
         try:
+            self._workspaces.settle(item, container)
             self._start_with_secret(container, encode_frame(item.secret.encode("ascii", "replace")))
         except BaseException:
             with suppress(SandboxError):

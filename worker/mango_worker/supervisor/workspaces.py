@@ -1,11 +1,14 @@
 """The directory that a session's container sees as /workspace: a named volume, or one that the operator staged.
 
-A fresh volume takes the owner from the image's own /workspace. For any other user it is handed over by a short-lived
-container that runs nothing but `chown`; the operator's directories are never touched.
+A fresh volume takes the owner from the image's own /workspace. If that is not the container's user (another --user, or
+another than last time) the volume is handed over by a short-lived container that runs nothing but `chown`. The
+operator's directories are never touched.
 """
 
+import io
+import tarfile
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from docker.types import Mount
 
@@ -23,48 +26,41 @@ from mango_worker.supervisor.engine import EngineRefused, EngineSilent, engine_e
 from mango_worker.supervisor.options import ContainerOptions
 from mango_worker.supervisor.work import WorkItem
 
-_LABEL_OWNER = "io.mango.workspace-user"
 _HANDOVER_SECONDS = 120
 # Contents first, the top last: if this is cut short, the next time finds the top still wrong and does it all again.
 _HANDOVER = '[ "$(stat -c %u:%g "$2")" = "$1" ] || chown -R -h "$1" "$2"'
 
 
 class Workspaces:
-    """`supervisor` is the supervisor's name. `check_image` must have been called."""
+    """`supervisor` is the supervisor's name, by which it finds its own containers again."""
 
     def __init__(self, api: docker.APIClient, options: ContainerOptions, root: str | None, supervisor: str) -> None:
         self._api, self._options, self._supervisor = api, options, supervisor
         self._root = None if root is None else Path(root).absolute()
-        self._image_user = ""
-
-    def check_image(self) -> None:
-        """The image must be here; its user owns what a fresh volume starts with."""
-        try:
-            with engine_errors("looking for the image"):
-                image: dict[str, Any] = self._api.inspect_image(self._options.image)  # type: ignore[no-untyped-call]
-        except EngineRefused as error:
-            if error.status != 404:
-                raise
-            raise SandboxError(
-                f"the image {self._options.image} is not here; build it with: make worker-image"
-            ) from None
-        self._image_user = str(image.get("Config", {}).get("User") or "0:0")
 
     def check_root(self) -> None:
         if self._root is not None and not self._root.is_dir():
             raise SandboxError(f"--workspace-root {self._root} is no directory")
 
     def prepare(self, item: WorkItem) -> list[str]:
-        """See to it that the session's workspace exists and belongs to the container's user; remarks."""
+        """See to it that the session's workspace exists; remarks."""
         if self._root is not None:
             return self._staged(item, self._root)
-        self._volume(item)
+        names = {LABEL: "true", LABEL_SESSION: item.session_id, LABEL_ENVIRONMENT: item.environment_id}
+        with engine_errors("creating the workspace volume"):
+            # An existing volume of that name is left as it is.
+            self._api.create_volume(volume_name(item.session_id), labels=names)
         return []
 
     def mount(self, item: WorkItem) -> Mount:
         if self._root is not None:
             return Mount(target=WORKDIR, source=str(self._root / item.session_id), type="bind")
         return Mount(target=WORKDIR, source=volume_name(item.session_id), type="volume")
+
+    def settle(self, item: WorkItem, container: str) -> None:
+        """Make the volume of a created, not yet started container belong to the container's user."""
+        if self._root is None and self._owner(container) != self._options.user:
+            self._hand_over(item)
 
     def _staged(self, item: WorkItem, root: Path) -> list[str]:
         directory = root / item.session_id
@@ -78,33 +74,17 @@ class Workspaces:
             ]
         return []
 
-    def _volume(self, item: WorkItem) -> None:
-        name, wanted = volume_name(item.session_id), self._options.user
-        owner = self._volume_owner(name)
-        if owner is None:
-            with engine_errors("creating the workspace volume"):
-                self._api.create_volume(
-                    name,
-                    labels={
-                        LABEL: "true",
-                        LABEL_SESSION: item.session_id,
-                        LABEL_ENVIRONMENT: item.environment_id,
-                        _LABEL_OWNER: wanted,
-                    },
-                )
-        if wanted != self._image_user or owner not in (None, wanted):
-            self._hand_over(item)
-
-    def _volume_owner(self, name: str) -> str | None:
-        """The user for whom the volume was made; None if there is no such volume."""
+    def _owner(self, container: str) -> str:
+        """Who owns the workspace in a container, which need not run: the first header of it as an archive tells."""
+        with engine_errors("looking at the workspace"):
+            chunks, _ = self._api.get_archive(container, WORKDIR, chunk_size=16_384)
+            head = next(iter(chunks), b"")
         try:
-            with engine_errors("looking for the workspace volume"):
-                volume = self._api.inspect_volume(name)
-        except EngineRefused as error:
-            if error.status == 404:
-                return None
-            raise
-        return str((volume.get("Labels") or {}).get(_LABEL_OWNER))
+            with tarfile.open(fileobj=io.BytesIO(head), mode="r|") as archive:
+                first = archive.next()
+        except tarfile.TarError as error:
+            raise SandboxError(f"the workspace's owner cannot be told: {error}") from None
+        return "" if first is None else f"{first.uid}:{first.gid}"
 
     def _hand_over(self, item: WorkItem) -> None:
         with engine_errors("preparing the workspace"):
@@ -114,7 +94,11 @@ class Workspaces:
                 command=[self._options.user, WORKDIR],
                 user="0:0",
                 labels={LABEL: "true", LABEL_SUPERVISOR: self._supervisor, LABEL_SESSION: item.session_id},
-                host_config=preparation_host_config(self._api, self.mount(item)),
+                host_config=preparation_host_config(
+                    # Without no_copy an empty volume would be given the image's owner once more.
+                    self._api,
+                    Mount(target=WORKDIR, source=volume_name(item.session_id), type="volume", no_copy=True),
+                ),
             )["Id"]
         try:
             with engine_errors("preparing the workspace"):
@@ -123,11 +107,9 @@ class Workspaces:
             if status != 0:
                 raise SandboxError(f"the workspace could not be handed to {self._options.user} (chown ended {status})")
         finally:
-            try:
-                with engine_errors("removing the preparation container"):
-                    self._api.remove_container(container, force=True)
-            except (EngineRefused, EngineSilent):
-                pass  # it carries our label: the next start sweeps it
+            # If this fails, the container carries our labels: the next start sweeps it.
+            with suppress(EngineRefused, EngineSilent), engine_errors("removing the preparation container"):
+                self._api.remove_container(container, force=True)
 
 
 def volume_name(session_id: str) -> str:
