@@ -91,20 +91,20 @@ class Resolver(APIGatewayRestResolver):
 
     def _keep(self, response: Response) -> Acknowledged[str]:
         self._response = response
-        return Acknowledged(response.status, body="")  # type: ignore[no-untyped-call]
+        return Acknowledged(response.status, body="")
 
 
 class Resolvers:
     """A resolver for each thread that asks."""
 
     def __init__(self, routes: Sequence[Route], answer: Answering, fail: Failing) -> None:
-        self._make = lambda: Resolver(routes, answer, fail)
+        self._arguments = (routes, answer, fail)
         self._threads = threading.local()
 
     def respond(self, request: Request) -> Response:
         resolver: Resolver | None = getattr(self._threads, "resolver", None)
         if resolver is None:
-            resolver = self._threads.resolver = self._make()
+            resolver = self._threads.resolver = Resolver(*self._arguments)
         return resolver.respond(request)
 
 

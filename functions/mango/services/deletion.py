@@ -17,17 +17,15 @@ from mango.domain.transaction import (
     Delete,
     Equals,
     Item,
-    Key,
     Put,
     Refused,
     Transaction,
     Update,
 )
-from mango.domain.work import WorkState, read_work
 from mango.services.context import Context
 from mango.services.events import ATTEMPTS, Reading, read_session
 from mango.services.sessions import refuse_running
-from mango.services.work_store import read_pointer, stopped
+from mango.services.work_store import stop_session_work
 
 TOMBSTONE_SECONDS = 24 * 3600
 RESUME_AFTER = 10
@@ -70,42 +68,9 @@ def resume(ctx: Context, session_id: str) -> None:
     meta = ctx.store.get(keys.meta(session_id))
     if meta is None or not meta.get("deleted_at") or "due" not in meta:
         return
-    _stop_work(ctx, session_id)
+    stop_session_work(ctx, session_id, str(meta["environment_id"]))
     _remove_rows(ctx, session_id)
     _leave_tombstone(ctx, meta, session_id)
-
-
-def _stop_work(ctx: Context, session_id: str) -> None:
-    """Ends the session's work without a successor; its token dies with it."""
-    for _ in range(ATTEMPTS):
-        item = ctx.store.get(keys.session_work(session_id))
-        if item is None:
-            return
-        pointer = read_pointer(session_id, item)
-        found = ctx.store.get(_work_key(ctx, session_id, pointer.work_id)) if pointer.live else None
-        work = read_work(found) if found else None
-        if work is None or work.state is WorkState.STOPPED:
-            return
-        after = stopped(work, ctx.clock.now())
-        update = Update(
-            work.key,
-            set=work.changes_to(after),
-            remove=work.removals_to(after),
-            conditions=work.as_read("gen", "state", "lease"),
-        )
-        try:
-            moved = pointer.moved(pointer.work_id, live=False)
-            ctx.store.commit(Transaction((update, Delete(work.queue_key, must_exist=False), moved)))
-            return
-        except (Refused, Ambiguous):
-            continue
-    raise RetryableConflict(f"the work of session {session_id!r} is being changed by others; try again")
-
-
-def _work_key(ctx: Context, session_id: str, work_id: str) -> Key:
-    meta = ctx.store.get(keys.meta(session_id))
-    assert meta is not None  # it stays as a tombstone
-    return keys.work(str(meta["environment_id"]), work_id)
 
 
 def _remove_rows(ctx: Context, session_id: str) -> None:

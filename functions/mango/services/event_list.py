@@ -14,7 +14,7 @@ from mango.domain.wire.events import EventListQuery
 from mango.services import history
 from mango.services.context import Context
 from mango.services.events import read_session
-from mango.services.paging import Cursors
+from mango.services.paging import Cursors, invalid_cursor
 
 PAGE_BYTES = 4 * 1024 * 1024
 """Pages stop here as well as at `limit`, and are never empty before the end (docs/architecture.md, section 8)."""
@@ -58,7 +58,10 @@ def list_page(ctx: Context, principal: Principal, session_id: str, query: EventL
 
 
 def _place(cursor: dict[str, Any]) -> Place:
-    return Place(*cursor["place"])
+    place = cursor.get("place")
+    if not isinstance(place, list) or len(place) != 4 or not all(isinstance(part, int) for part in place):
+        raise invalid_cursor()
+    return Place(*place)
 
 
 def _binding(query: EventListQuery) -> dict[str, Any]:

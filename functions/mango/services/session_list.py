@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from mango.domain import keys
@@ -12,58 +11,46 @@ from mango.domain.thread import read_thread
 from mango.domain.transaction import Item, Key
 from mango.domain.wire.sessions import SessionListQuery
 from mango.services.context import Context
-from mango.services.paging import Cursors
+from mango.services.listing import Window, newest
+from mango.services.paging import Cursors, invalid_cursor
 from mango.services.session_access import primary_thread_id
 from mango.services.sessions import view
 from mango.services.spill import unpack
 
 Json = dict[str, Any]
-BATCH = 100
-"""Index entries read at a time."""
 
 
 def list_page(ctx: Context, principal: Principal, query: SessionListQuery) -> Json:
     """Sessions of the workspace by time of creation; a cursor names the session at the edge of its page."""
     cursors = Cursors("sessions", principal.workspace_id, filters=_binding(query), order=query.order)
-    position = cursors.decode(query.page) if query.page else {}
-    back = bool(position.get("back"))
-    edge: str | None = position.get("edge")
-    descending = (query.order == "desc") is not back
-    found: list[tuple[str, Item]] = []
-    more = False
-    for place, meta in _metas(ctx, principal.workspace_id, descending, edge):
-        if not _wanted(query, meta):
-            continue
-        if len(found) == query.limit:
-            more = True
-            break
-        found.append((place, meta))
-    if back:
-        found.reverse()
-    before, after = (more, bool(found)) if back else (edge is not None and bool(found), more)
+    place, back = _position(cursors.decode(query.page)) if query.page else (None, False)
+    found = newest(
+        ctx,
+        keys.listing(principal.workspace_id, "session"),
+        lambda meta: meta if _wanted(query, meta) else None,
+        query.limit,
+        Window(beyond=place),
+        ascending=(query.order == "asc") is not back,
+    )
+    entries = found.entries[::-1] if back else found.entries
+    earlier, later = (found.more, bool(entries)) if back else (place is not None and bool(entries), found.more)
     return {
-        "data": _views(ctx, [meta for _, meta in found]),
-        "prev_page": cursors.encode({"edge": found[0][0], "back": True}) if before else None,
-        "next_page": cursors.encode({"edge": found[-1][0], "back": False}) if after else None,
+        "data": _views(ctx, [entry.shown for entry in entries]),
+        "prev_page": cursors.encode({"place": entries[0].place, "back": True}) if earlier else None,
+        "next_page": cursors.encode({"place": entries[-1].place, "back": False}) if later else None,
     }
+
+
+def _position(position: Json) -> tuple[str, bool]:
+    place, back = position.get("place"), position.get("back")
+    if not isinstance(place, str) or not isinstance(back, bool):
+        raise invalid_cursor()
+    return place, back
 
 
 def _binding(query: SessionListQuery) -> Json:
     """What a cursor is bound to: the bounds of time; other filters may change between pages (wire contract, 5.1)."""
     return {"created_at": [query.created_at_gt, query.created_at_gte, query.created_at_lt, query.created_at_lte]}
-
-
-def _metas(ctx: Context, workspace_id: str, descending: bool, edge: str | None) -> Iterator[tuple[str, Item]]:
-    partition, start = keys.listing(workspace_id, "session"), None
-    bounds: dict[str, str | None] = {"at_most": edge} if descending else {"above": edge}
-    while True:
-        page = ctx.store.query_index("by_list", partition, limit=BATCH, descending=descending, start=start, **bounds)
-        entries = [(str(item["listed_at"]), key) for key, item in page.items if item["listed_at"] != edge]
-        metas = ctx.store.get_many([key for _, key in entries])
-        yield from ((place, meta) for (place, _), meta in zip(entries, metas, strict=True) if meta)
-        start = page.next
-        if start is None:
-            return
 
 
 def _wanted(query: SessionListQuery, meta: Item) -> bool:

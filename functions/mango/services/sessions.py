@@ -13,7 +13,7 @@ from mango.domain.principal import Principal
 from mango.domain.thread import Status, Thread, read_thread
 from mango.domain.times import rfc3339
 from mango.domain.tools import resolve_tools
-from mango.domain.transaction import Ambiguous, Item, Put, Refused, Transaction, Update, Write
+from mango.domain.transaction import Ambiguous, Check, Equals, Item, Put, Refused, Transaction, Update, Write
 from mango.domain.wire.agents import resolve_model
 from mango.domain.wire.sessions import AgentReference, AgentWithOverrides, SessionCreate
 from mango.services import agents, environments, outgoing
@@ -22,9 +22,10 @@ from mango.services.context import Context
 from mango.services.creation import commit_new
 from mango.services.draft import Draft
 from mango.services.events import ATTEMPTS, prepare, read_session
+from mango.services.resources import shown_time
 from mango.services.session_access import meta_key, missing, owned, primary_thread_id
 from mango.services.spill import pack, unpack
-from mango.services.work_store import Pointer
+from mango.services.work_store import Pointer, stop_session_work
 
 Json = dict[str, Any]
 SNAPSHOT_FIELDS = (
@@ -99,7 +100,7 @@ def _meta(thread: Thread, body: SessionCreate, snapshot: Json, now: int) -> Item
         "status": str(Status.IDLE),
         "created_at": now,
         "updated_at": now,
-        "archived_at": 0,
+        "archived_at": None,
         **keys.listed(thread.workspace_id, "session", now, thread.session_id),
     }
 
@@ -113,13 +114,18 @@ def _write(ctx: Context, draft: Draft, meta: Item, snapshot: Json) -> None:
     # The thread is written whole; of the draft's other writes only the new items are needed.
     new = [write for write in changed if isinstance(write, Put)]
     writes: list[Write] = [
+        Check(keys.agent(snapshot["id"]), (Equals("archived_at", None),)),
+        Check(keys.environment(fresh.environment_id), (Equals("archived_at", None),)),
         Put(keys.meta(fresh.session_id), {**meta, "status": str(draft.thread.status)}),
         Put(keys.snapshot(fresh.session_id), body),
         Put(draft.thread.key, draft.thread.item()),
         Put(keys.session_work(fresh.session_id), Pointer(fresh.session_id).item()),
         *new,
     ]
-    commit_new(ctx, Transaction(tuple(writes)))
+    try:
+        commit_new(ctx, Transaction(tuple(writes)))
+    except Refused:
+        raise RetryableConflict("the agent or the environment was archived at this moment; try again") from None
 
 
 def load_snapshot(ctx: Context, session_id: str) -> Json:
@@ -148,7 +154,7 @@ def retrieve(ctx: Context, principal: Principal, session_id: str) -> Json:
 def view(ctx: Context, meta: Item, thread: Thread, snapshot: Json) -> Json:
     """The wire's `BetaManagedAgentsSession`."""
     now = ctx.clock.now()
-    archived_at, created_at, updated_at = _int(meta["archived_at"]), _int(meta["created_at"]), _int(meta["updated_at"])
+    created_at, updated_at = _int(meta["created_at"]), _int(meta["updated_at"])
     active = thread.active_micros(now) / 1_000_000
     return {
         "id": thread.session_id,
@@ -167,7 +173,7 @@ def view(ctx: Context, meta: Item, thread: Thread, snapshot: Json) -> Json:
         "usage": outgoing.usage(thread, now),
         "created_at": rfc3339(created_at),
         "updated_at": rfc3339(max(updated_at, thread.updated_at)),
-        "archived_at": rfc3339(archived_at) if archived_at else None,
+        "archived_at": shown_time(meta["archived_at"]),
     }
 
 
@@ -180,11 +186,12 @@ def refuse_running(status: Status, session_id: str, what: str) -> None:
 
 
 def archive(ctx: Context, principal: Principal, session_id: str) -> Json:
-    """Ends the session for good; its history stays (decision 33). Repeating it changes nothing."""
+    """Ends the session for good; its history stays (decision 33), its work stops. Repeating it changes nothing."""
     commit_id = ctx.ids.new("cmt")
     for _ in range(ATTEMPTS):
         reading = read_session(ctx, principal, session_id)
-        if _int(reading.meta["archived_at"]):
+        if reading.meta["archived_at"] is not None:
+            stop_session_work(ctx, session_id, reading.thread.environment_id)
             return view(ctx, reading.meta, reading.thread, load_snapshot(ctx, session_id))
         refuse_running(reading.thread.status, session_id, "archived")
         draft = Draft(reading.thread, reading.barrier, ctx.clock.now(), ctx.ids)

@@ -16,7 +16,9 @@ from mango.domain.wire.work import HeartbeatQuery, PollQuery, StopBody
 from mango.domain.work import NO_HEARTBEAT, Work, WorkState, read_work
 from mango.services import work_token
 from mango.services.context import Context
+from mango.services.listing import Window, newest
 from mango.services.paging import Cursors, check_limit
+from mango.services.resources import page_of, place_of
 from mango.services.work_store import Change, change_work, digest, end_work, load_work
 from mango.services.work_token import authenticate_token
 
@@ -232,18 +234,14 @@ def list_page(
     """Newest first, stopped ones included."""
     check_environment(ctx, principal, environment_id)
     cursors = Cursors("work", principal.workspace_id, parent=environment_id)
-    found = ctx.store.query_index(
-        "by_list",
+    found = newest(
+        ctx,
         keys.listing(environment_id, "work"),
-        limit=check_limit(limit, default=100, maximum=1000),
-        descending=True,
-        start=cursors.decode(page)["start"] if page else None,
+        lambda item: read_work(item).public(),
+        check_limit(limit, default=100, maximum=1000),
+        Window(beyond=place_of(cursors, page)),
     )
-    items = ctx.store.get_many([key for key, _ in found.items])
-    return {
-        "data": [read_work(item).public() for item in items if item],
-        "next_page": cursors.encode({"start": found.next}) if found.next else None,
-    }
+    return page_of(cursors, found)
 
 
 def stats(ctx: Context, principal: Principal, environment_id: str) -> dict[str, Any]:

@@ -142,6 +142,33 @@ def end_work(ctx: Context, work: Work, now: int) -> Change:
     return Change(ended, [*writes, *puts, pointer.moved(successor.work_id, live=True)], ring=successor.work_id)
 
 
+def stop_session_work(ctx: Context, session_id: str, environment_id: str) -> None:
+    """Ends the session's live work, if any, without a successor; its token dies with it. May be repeated."""
+    for _ in range(ATTEMPTS):
+        item = ctx.store.get(keys.session_work(session_id))
+        pointer = read_pointer(session_id, item) if item else Pointer(session_id)
+        if not pointer.live:
+            return
+        found = ctx.store.get(keys.work(environment_id, pointer.work_id))
+        work = read_work(found) if found else None
+        if work is None or work.state is WorkState.STOPPED:
+            return
+        after = stopped(work, ctx.clock.now())
+        update = Update(
+            work.key,
+            set=work.changes_to(after),
+            remove=work.removals_to(after),
+            conditions=work.as_read(*FENCE),
+        )
+        moved = pointer.moved(pointer.work_id, live=False)
+        try:
+            ctx.store.commit(Transaction((update, Delete(work.queue_key, must_exist=False), moved)))
+            return
+        except (Refused, Ambiguous):
+            continue
+    raise RetryableConflict(f"the work of session {session_id!r} is being changed by others; try again")
+
+
 def stopped(work: Work, now: int) -> Work:
     return replace(
         work,
