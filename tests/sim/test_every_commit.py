@@ -1,4 +1,4 @@
-"""Every durable step is hit in turn: its answer is lost, it is applied late or never, the store fails, the process dies.
+"""Every durable step is hit in turn: the answer is lost, it is applied late or never, the store fails, all dies.
 
 Each story is run once without faults to count its commits, then once for each commit and fault. The outcome must be
 the same: every message answered, every call with one result, the session at rest.

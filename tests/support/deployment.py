@@ -56,9 +56,8 @@ class Deployment:
         """Starts it and waits until it is ready; returns how long that took, in seconds."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MANGO_")}
         environment["MANGO_OFFLINE_THINK_SECONDS"] = str(self._think)
-        command = [
-            str(BIN / "mango"), "up", "--data-dir", str(self.data_dir), "--port", str(self.port), "--model", self._model,
-        ]  # fmt: skip
+        command = [str(BIN / "mango"), "up", "--data-dir", str(self.data_dir), "--model", self._model]
+        command += ["--port", str(self.port)]
         began = time.monotonic()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mango.domain import keys
 from mango.domain.principal import Credential, Principal
 from mango.domain.thread import Thread, read_thread
 from mango.domain.wire.agents import AgentCreate
@@ -14,7 +15,6 @@ from mango.domain.wire.environments import EnvironmentCreate
 from mango.domain.wire.events import EventListQuery, EventSend
 from mango.domain.wire.sessions import SessionCreate
 from mango.domain.wire.work import HeartbeatQuery, PollQuery, StopBody
-from mango.domain import keys
 from mango.memory import ManualClock, MemoryBlobs, MemoryDoorbell, MemoryStore, RecordingOrchestrator, SeededIds
 from mango.memory.faults import Faults
 from mango.ports import Cancellation, ModelAnswer, ModelError, ModelRequest

@@ -155,7 +155,7 @@ def heartbeat(
         if not extended:
             return Change(work)
         expected = query.expected_last_heartbeat
-        repeated = principal.kind is Credential.WORK and expected == work.last_beat
+        repeated = principal.kind is Credential.WORK and expected == work.last_beat != work.beat
         if not work.live(now) or (expected not in (None, work.beat) and not repeated):
             raise _stale(work)
         ttl = query.desired_ttl_seconds or work.ttl
@@ -166,11 +166,11 @@ def heartbeat(
             ttl=ttl,
             lease=lease,
             due=rfc3339(lease),
-            heartbeat_at=now,
+            heartbeat_at=max(now, work.heartbeat_at + 1),  # each beat has a value of its own
             started_at=work.started_at or now,
         )
         if not repeated:
-            after = replace(after, last_beat=work.beat, beat=rfc3339(now))
+            after = replace(after, last_beat=work.beat, beat=rfc3339(after.heartbeat_at))
         return Change(after)
 
     return _lease_state(change_work(ctx, environment_id, work_id, decide), extended)
