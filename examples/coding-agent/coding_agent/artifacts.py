@@ -44,7 +44,7 @@ class Artifacts:
 
     def workspace(self, session_id: str) -> Path:
         """Where the worker finds the session's files."""
-        if Path(session_id).name != session_id or session_id in (".", ".."):
+        if Path(session_id).name != session_id or session_id in ("", ".", ".."):
             raise ExampleFailed(f"the session's id cannot name a directory: {session_id!r}")
         return self.folder / session_id
 
@@ -92,10 +92,13 @@ def _read(directory: int, name: str) -> bytes:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
     except OSError as error:
         raise ExampleFailed(f"{name} in the workspace is not a file that can be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ExampleFailed(f"{name} in the workspace is not a regular file")
-        content = file.read(MAX_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > MAX_BYTES:
         raise ExampleFailed(f"{name} in the workspace is larger than {MAX_BYTES} bytes")
     return content

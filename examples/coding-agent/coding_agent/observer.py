@@ -41,15 +41,21 @@ class Turn:
     def __init__(self, anchor: str, tell: Callable[[str], None] = say) -> None:
         self.done = False
         self._anchor, self._tell = anchor, tell
+        self._reached = False
         self._seen: set[str] = set()
         self._calls: dict[str, str] = {}
         self._bash_succeeded = False
+
+    def reread(self) -> None:
+        """What comes now is history from its beginning, and so from before this turn."""
+        self._reached = False
 
     def take(self, event: Event) -> None:
         """Raises `ExampleFailed` if the turn cannot end well any more."""
         if self.done or event.type == "event_start" or event.type == "event_delta":
             return
-        if event.id in self._seen or not (self._seen or event.id == self._anchor):
+        self._reached = self._reached or event.id == self._anchor
+        if not self._reached or event.id in self._seen:
             return
         self._seen.add(event.id)
         self._notice(event)
@@ -119,6 +125,7 @@ async def _follow_stream(turn: Turn, stream: AsyncIterator[Event]) -> None:
 
 async def _follow_history(turn: Turn, client: AsyncAnthropic, session_id: str) -> None:
     while True:
+        turn.reread()
         try:
             async for event in client.beta.sessions.events.list(session_id, limit=PAGE):
                 turn.take(event)

@@ -85,7 +85,7 @@ class Steps:
         watch = asyncio.create_task(worker.ended())
         try:
             await asyncio.wait({turn, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if not turn.done():
+            if watch.done():
                 raise ExampleFailed(watch.result())
             turn.result()
         finally:

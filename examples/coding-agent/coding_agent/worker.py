@@ -44,6 +44,8 @@ class Worker:
         """Returns when the supervisor has ended although nobody stopped it, and tells how."""
         assert self._process is not None
         code = await self._process.wait()
+        self._note(f"supervisor {self._process.pid} ended on its own with exit code {code}")
+        self._process = None
         return f"the worker ended on its own with exit code {code}; {self._artifacts.worker_log} has its reasons"
 
     async def stop(self) -> None:
