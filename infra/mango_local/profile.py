@@ -18,6 +18,7 @@ from mango.domain.transaction import Delete, StoreUnavailable, Transaction
 from mango.ports import Orchestrator
 from mango.services.context import Context
 from mango.services.keys import digest, ensure_key
+from mango.services.readings import Recent
 from mango.system import SystemClock, SystemIds
 from mango_local.doorbell import LocalDoorbell
 
@@ -80,8 +81,11 @@ class Profile:
                     raise NoStore(f"no store answers at {self.settings.endpoint_url}: {error}") from None
             time.sleep(0.2)
 
-    def context(self, orchestrator: Orchestrator, key: Key | None) -> Context:
-        """The services' context; with a key, makes sure that it is known, and the development key only if it is it."""
+    def context(self, orchestrator: Orchestrator, key: Key | None, *, remember: int = 0) -> Context:
+        """The services' context; with a key, makes sure that it is known, and the development key only if it is it.
+
+        `remember`: sessions whose last state is kept between requests; for a process that does everything itself.
+        """
         clock = SystemClock()
         ctx = Context(
             store=self.store,
@@ -90,6 +94,7 @@ class Profile:
             orchestrator=orchestrator,
             clock=clock,
             ids=SystemIds(clock),
+            recent=Recent(remember),
         )
         if key is not None:
             if not key.development:

@@ -193,12 +193,13 @@ def check_outcome(world: World, session: str, messages: int) -> None:
 
 @pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate.name.lower() if fate else "dies before")
 @pytest.mark.parametrize("name", STORIES)
-def test_every_commit_meets_a_fault(name: str, fate: Fault | None) -> None:
+@pytest.mark.parametrize("remember", [0, 64], ids=["reads", "remembers"])
+def test_every_commit_meets_a_fault(remember: int, name: str, fate: Fault | None) -> None:
     story = STORIES[name]
     total = commits_of(story)
     assert total > 8
     for at in range(1, total + 1):
-        world = Deployment(faults=OneFault(at, fate))
+        world = Deployment(faults=OneFault(at, fate), remember=remember)
         session = story(world)
         check_outcome(world, session, 3 if name == "conversation" else 2)
 

@@ -20,6 +20,7 @@ from mango.memory.faults import Faults
 from mango.ports import Cancellation, ModelAnswer, ModelError, ModelRequest
 from mango.services import agents, environments, event_list, events, sessions, work, work_token
 from mango.services.context import Context, Limits
+from mango.services.readings import Recent
 from mango.services.session_access import primary_thread_id
 from mango.turn.context import TurnContext
 from mango.turn.round import run_round
@@ -71,7 +72,9 @@ class RepliesModel:
 class World:
     """Ports in memory, one agent and environment, and the verbs of a story."""
 
-    def __init__(self, seed: int = 0, limits: Limits | None = None, faults: Faults | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, limits: Limits | None = None, faults: Faults | None = None, remember: int = 0
+    ) -> None:
         self.clock = ManualClock()
         self.store = MemoryStore(faults)
         self.orchestrator = RecordingOrchestrator()
@@ -84,6 +87,7 @@ class World:
             clock=self.clock,
             ids=SeededIds(seed),
             limits=limits or Limits(look_every=0.01),
+            recent=Recent(remember),
         )
         self.model = RepliesModel()
         self.turn = TurnContext(self.ctx, self.model)

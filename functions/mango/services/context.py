@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mango.ports import Blobs, Clock, Doorbell, Ids, Orchestrator, Store
+from mango.services.readings import Recent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +48,6 @@ class Context:
     clock: Clock
     ids: Ids
     limits: Limits = field(default_factory=Limits)
+    recent: Recent = field(default_factory=Recent)
     poll_marks: dict[tuple[str, str], int] = field(default_factory=dict)
     """When this process last noted that a worker polls (environment and worker id, microseconds)."""

@@ -23,7 +23,9 @@ from mango.domain.transaction import (
     Update,
 )
 from mango.services.context import Context
-from mango.services.events import ATTEMPTS, Reading, read_session
+from mango.services.events import ATTEMPTS
+from mango.services.readings import Reading
+from mango.services.session_access import read_session
 from mango.services.sessions import refuse_running
 from mango.services.work_store import stop_session_work
 

@@ -13,8 +13,8 @@ from mango.domain.times import micros
 from mango.domain.wire.events import EventListQuery
 from mango.services import history
 from mango.services.context import Context
-from mango.services.events import read_session
 from mango.services.paging import Cursors, invalid_cursor
+from mango.services.session_access import read_session
 
 PAGE_BYTES = 4 * 1024 * 1024
 """Pages stop here as well as at `limit`, and are never empty before the end (docs/architecture.md, section 8)."""

@@ -4,50 +4,28 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from mango.domain import keys
-from mango.domain.calls import Barrier, read_barrier
-from mango.domain.errors import Forbidden, InvalidRequest, RetryableConflict, Unauthenticated
+from mango.domain.errors import Forbidden, InvalidRequest, NotFound, RetryableConflict, Unauthenticated
 from mango.domain.ledger import Event
 from mango.domain.principal import Credential, Principal
-from mango.domain.thread import Thread, read_thread
+from mango.domain.thread import Thread
 from mango.domain.times import rfc3339
-from mango.domain.transaction import Above, Ambiguous, Check, Equals, Item, Refused, Transaction, Write
+from mango.domain.transaction import Above, Ambiguous, Check, Equals, Refused, Transaction, Write
 from mango.domain.wire.events import EventSend
 from mango.services import history
 from mango.services.admission import READ_FIELDS, Admission, echo
 from mango.services.context import Context
 from mango.services.draft import Draft
-from mango.services.session_access import check_open, meta_key, missing, owned, primary_thread_id
+from mango.services.readings import Reading
+from mango.services.session_access import check_open, primary_thread_id, read_session, recent_session
 
 ATTEMPTS = 40
 """Readings of the table before a request that always loses the race is given back to its sender."""
 
 WORKER_EVENTS = frozenset({"user.tool_result", "user.custom_tool_result"})
 """What a work token may send (spec mango.md, section 1.5)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A session's items, as one admission read them."""
-
-    meta: Item
-    thread: Thread
-    barrier: Barrier | None
-
-
-def read_session(ctx: Context, principal: Principal, session_id: str) -> Reading:
-    """META, primary thread and barrier in one read."""
-    thread_id = primary_thread_id(session_id)
-    meta, thread, barrier = ctx.store.get_many(
-        [meta_key(session_id), keys.thread(session_id, thread_id), keys.barrier(session_id, thread_id)]
-    )
-    found = owned(meta, principal, session_id)
-    if thread is None:
-        raise missing(session_id)
-    return Reading(found, read_thread(thread), read_barrier(barrier) if barrier else None)
 
 
 def send(ctx: Context, principal: Principal, session_id: str, body: EventSend) -> dict[str, Any]:
@@ -61,14 +39,17 @@ def send(ctx: Context, principal: Principal, session_id: str, body: EventSend) -
     events = prepare(ctx, body.to_dict()["events"], session_id)
     _check_scope(principal, events)
     tried = 0
+    reading = recent_session(ctx, principal, session_id)
     for attempt in range(ATTEMPTS):
-        reading = read_session(ctx, principal, session_id)
         if tried and (answer := _found(ctx, reading.thread, events, tried)):
             return answer
-        check_open(reading.meta, session_id)
-        draft = Draft(reading.thread, reading.barrier, ctx.clock.now(), ctx.ids)
-        admission = Admission(draft, ctx.blobs)
-        owed = admission.admit(events)
+        try:
+            draft, admission, owed = _decide(ctx, reading, events)
+        except (InvalidRequest, NotFound):
+            if reading.fresh:
+                raise
+            reading = read_session(ctx, principal, session_id)
+            continue
         fence = _fence(principal, draft.now)
         writes = draft.writes(ctx.blobs, READ_FIELDS, events[0]["id"])
         try:
@@ -77,14 +58,22 @@ def send(ctx: Context, principal: Principal, session_id: str, body: EventSend) -
             if fence and len(writes) in refused.indexes:
                 raise Unauthenticated("the work lease has ended") from None
             time.sleep(random.uniform(0, 0.002 * min(attempt, 10)))  # noqa: S311  # spreads rivals, keeps no secret
-            continue
         except Ambiguous:
             tried = tried or reading.thread.head + 1
-            continue
-        if owed:
-            ctx.orchestrator.start(session_id, draft.thread.thread_id, draft.thread.wake)
-        return _answer(events, {e["id"] for e in events if admission.in_ledger(e["id"])}, rfc3339(draft.now))
+        else:
+            ctx.recent.put(reading.meta, draft.thread, draft.barrier, reading.pointer)
+            if owed:
+                ctx.orchestrator.start(session_id, draft.thread.thread_id, draft.thread.wake)
+            return _answer(events, {e["id"] for e in events if admission.in_ledger(e["id"])}, rfc3339(draft.now))
+        reading = read_session(ctx, principal, session_id)
     raise RetryableConflict(f"session {session_id!r} is being changed by too many requests at once; try again")
+
+
+def _decide(ctx: Context, reading: Reading, events: list[Event]) -> tuple[Draft, Admission, bool]:
+    check_open(reading.thread)
+    draft = Draft(reading.thread, reading.barrier, ctx.clock.now(), ctx.ids)
+    admission = Admission(draft, ctx.blobs)
+    return draft, admission, admission.admit(events)
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {

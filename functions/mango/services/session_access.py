@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from mango.domain import keys
+from mango.domain.calls import read_barrier
 from mango.domain.errors import Forbidden, InvalidRequest, NotFound
 from mango.domain.principal import Credential, Principal
+from mango.domain.thread import Status, Thread, read_thread
 from mango.domain.transaction import Item, Key
+from mango.services.context import Context
+from mango.services.readings import Reading
 
 
 def primary_thread_id(session_id: str) -> str:
@@ -39,14 +43,41 @@ def owned(meta: Item | None, principal: Principal, session_id: str) -> Item:
     return meta
 
 
-def check_open(meta: Item, session_id: str) -> None:
+def check_open(thread: Thread) -> None:
     """Refuses input to a session that takes none any more."""
-    if meta.get("archived_at"):
-        raise InvalidRequest(f"session {session_id!r} is archived and takes no more events")
-    if meta["status"] == "terminated":
-        raise InvalidRequest(f"session {session_id!r} is terminated and takes no more events")
+    if thread.closed == "deleting":
+        raise missing(thread.session_id)
+    if thread.closed:
+        raise InvalidRequest(f"session {thread.session_id!r} is archived and takes no more events")
+    if thread.status is Status.TERMINATED:
+        raise InvalidRequest(f"session {thread.session_id!r} is terminated and takes no more events")
 
 
 def meta_key(session_id: str) -> Key:
     check_session_id(session_id)
     return keys.meta(session_id)
+
+
+def read_session(ctx: Context, principal: Principal, session_id: str) -> Reading:
+    """META, primary thread and barrier in one read.
+
+    Raises:
+        NotFound, Forbidden: as `owned` says.
+    """
+    thread_id = primary_thread_id(session_id)
+    meta, thread, barrier = ctx.store.get_many(
+        [meta_key(session_id), keys.thread(session_id, thread_id), keys.barrier(session_id, thread_id)]
+    )
+    found = owned(meta, principal, session_id)
+    if thread is None:
+        raise missing(session_id)
+    return Reading(found, read_thread(thread), read_barrier(barrier) if barrier else None)
+
+
+def recent_session(ctx: Context, principal: Principal, session_id: str) -> Reading:
+    """What this process last saw of the session, if it kept anything; else a fresh reading."""
+    known = ctx.recent.take(session_id)
+    if known is None or known.meta is None:
+        return read_session(ctx, principal, session_id)
+    owned(known.meta, principal, session_id)
+    return known

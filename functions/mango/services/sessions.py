@@ -21,11 +21,12 @@ from mango.services.admission import Admission
 from mango.services.context import Context
 from mango.services.creation import commit_new
 from mango.services.draft import Draft
-from mango.services.events import ATTEMPTS, prepare, read_session
+from mango.services.events import ATTEMPTS, prepare
+from mango.services.readings import Pointer
 from mango.services.resources import shown_time
-from mango.services.session_access import meta_key, missing, owned, primary_thread_id
+from mango.services.session_access import meta_key, missing, owned, primary_thread_id, read_session
 from mango.services.spill import pack, unpack
-from mango.services.work_store import Pointer, stop_session_work
+from mango.services.work_store import stop_session_work
 
 Json = dict[str, Any]
 SNAPSHOT_FIELDS = (
@@ -190,8 +191,9 @@ def archive(ctx: Context, principal: Principal, session_id: str) -> Json:
     commit_id = ctx.ids.new("cmt")
     for _ in range(ATTEMPTS):
         reading = read_session(ctx, principal, session_id)
-        if reading.meta["archived_at"] is not None:
+        if reading.thread.closed:
             stop_session_work(ctx, session_id, reading.thread.environment_id)
+            assert reading.meta is not None  # `read_session` found it
             return view(ctx, reading.meta, reading.thread, load_snapshot(ctx, session_id))
         refuse_running(reading.thread.status, session_id, "archived")
         draft = Draft(reading.thread, reading.barrier, ctx.clock.now(), ctx.ids)

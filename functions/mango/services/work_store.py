@@ -10,10 +10,11 @@ from mango.domain import keys
 from mango.domain.calls import WORKER, read_barrier
 from mango.domain.errors import NotFound, RetryableConflict
 from mango.domain.times import SECOND, rfc3339
-from mango.domain.transaction import Ambiguous, Check, Delete, Equals, Item, Put, Refused, Transaction, Update, Write
+from mango.domain.transaction import Ambiguous, Check, Delete, Equals, Put, Refused, Transaction, Update, Write
 from mango.domain.work import Work, WorkState, read_work
 from mango.ports import Ids
 from mango.services.context import Context
+from mango.services.readings import Pointer, read_pointer
 from mango.services.session_access import primary_thread_id
 
 ATTEMPTS = 40
@@ -74,32 +75,6 @@ def change_work(ctx: Context, environment_id: str, work_id: str, decide: Callabl
             ctx.doorbell.ring(environment_id, change.ring)
         return change.after
     raise RetryableConflict(f"work {work_id!r} is being changed by others; try again")
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """`S#<session>` / `WORK`: the session's live work item, or its last one. `ver` moves with `live`."""
-
-    session_id: str
-    work_id: str = ""
-    ver: int = 0
-    live: bool = False
-
-    def item(self) -> Item:
-        return {"work_id": self.work_id, "ver": self.ver, "live": self.live}
-
-    def unchanged(self) -> Check:
-        return Check(keys.session_work(self.session_id), (Equals("ver", self.ver),))
-
-    def moved(self, work_id: str, live: bool) -> Update:
-        changes: Item = {"work_id": work_id, "ver": self.ver + 1, "live": live}
-        return Update(keys.session_work(self.session_id), set=changes, conditions=(Equals("ver", self.ver),))
-
-
-def read_pointer(session_id: str, item: Item) -> Pointer:
-    ver = item["ver"]
-    assert isinstance(ver, int)
-    return Pointer(session_id, str(item["work_id"]), ver, item["live"] is True)
 
 
 def new_work(

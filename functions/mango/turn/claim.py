@@ -17,7 +17,7 @@ from mango.domain.transaction import Ambiguous, Delete, Refused, Transaction
 from mango.services import history, outgoing
 from mango.services.context import Context
 from mango.services.draft import Draft
-from mango.services.work_store import Pointer, read_pointer
+from mango.services.readings import Reading, read_pointer
 
 FENCE = (
     "gen",
@@ -46,7 +46,8 @@ class Claimed:
 
     thread: Thread
     """As this round's first transaction left it."""
-    pointer: Pointer | None
+    reading: Reading
+    """What that transaction was decided on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +60,44 @@ class Done:
 def claim(ctx: Context, session_id: str, thread_id: str, execution: str) -> Claimed | Done:
     """Takes the lease for this execution, or finds that there is nothing to do and touches nothing."""
     commit_id = ctx.ids.new("cmt")
-    while True:
-        item, pointer_item = ctx.store.get_many([keys.thread(session_id, thread_id), keys.session_work(session_id)])
-        if item is None:
-            return Done("end")
-        thread, now = read_thread(item), ctx.clock.now()
+    reading = ctx.recent.take(session_id)
+    if reading is None or reading.thread.thread_id != thread_id:
+        reading = _read(ctx, session_id, thread_id)
+    while reading is not None:
+        thread, now = reading.thread, ctx.clock.now()
         if (thread.live(now) and thread.holder != execution) or not thread.runnable(now):
-            return Done("end")
+            if reading.fresh:
+                break
+            reading = _read(ctx, session_id, thread_id)
+            continue
         draft = Draft(thread, None, now, ctx.ids)
         decided = _decide(ctx, draft, execution)
         writes = draft.writes(ctx.blobs, FENCE, commit_id, decided or "model", draft.thread.gen)
-        pointer = read_pointer(session_id, pointer_item) if pointer_item else None
-        try:
-            ctx.store.commit(Transaction(writes))
-        except Refused:
-            continue
-        except Ambiguous:
-            commit = history.commit_at(ctx.store, ctx.blobs, session_id, thread_id, thread.head + 1)
-            if commit is None or commit.id != commit_id:
-                continue
-        return Done(decided) if decided else Claimed(draft.thread, pointer)
+        if _commit(ctx, thread, commit_id, Transaction(writes)):
+            if decided:
+                ctx.recent.put(reading.meta, draft.thread, None, reading.pointer)
+            return Done(decided) if decided else Claimed(draft.thread, reading)
+        reading = _read(ctx, session_id, thread_id)
+    return Done("end")
+
+
+def _commit(ctx: Context, thread: Thread, commit_id: str, transaction: Transaction) -> bool:
+    """Whether it was applied, as far as anybody knows."""
+    try:
+        ctx.store.commit(transaction)
+    except Refused:
+        return False
+    except Ambiguous:
+        commit = history.commit_at(ctx.store, ctx.blobs, thread.session_id, thread.thread_id, thread.head + 1)
+        return commit is not None and commit.id == commit_id
+    return True
+
+
+def _read(ctx: Context, session_id: str, thread_id: str) -> Reading | None:
+    item, pointer = ctx.store.get_many([keys.thread(session_id, thread_id), keys.session_work(session_id)])
+    if item is None:
+        return None
+    return Reading(None, read_thread(item), None, read_pointer(session_id, pointer) if pointer else None)
 
 
 def _decide(ctx: Context, draft: Draft, execution: str) -> str | None:

@@ -19,7 +19,8 @@ from mango.ports import Json, ModelError, ModelUsage
 from mango.services import history, outgoing
 from mango.services.context import Context
 from mango.services.draft import Draft
-from mango.services.work_store import Pointer, new_work, read_pointer
+from mango.services.readings import Pointer, read_pointer
+from mango.services.work_store import new_work
 from mango.turn.claim import Claimed
 from mango.turn.reading import Said
 from mango.turn.transcript import answer_write
@@ -45,7 +46,7 @@ class Finish:
         self._ctx = ctx
         self._claimed = claimed
         self._finished = finished
-        self._pointer = claimed.pointer
+        self._pointer = self._pointer_after = claimed.reading.pointer
         self._jitter = random.uniform(0, 0.25)  # noqa: S311  # spreads retries, keeps no secret
         self._ring: tuple[str, str] | None = None
         self._start = 0
@@ -62,6 +63,7 @@ class Finish:
             writes = draft.writes(ctx.blobs, FENCE, commit_id, self._next, thread.gen)
             try:
                 ctx.store.commit(Transaction(writes))
+                ctx.recent.put(self._claimed.reading.meta, draft.thread, draft.barrier, self._pointer_after)
                 return self._answer(draft.thread)
             except (Refused, Ambiguous):
                 tried = thread.head + 1
@@ -95,6 +97,7 @@ class Finish:
 
     def _decide(self, draft: Draft) -> None:
         self._ring, self._start, self._next = None, 0, "end"
+        self._pointer_after = self._pointer
         said, error = self._finished.said, self._finished.error
         if draft.thread.interrupts:
             self._interrupted(draft)
@@ -160,7 +163,8 @@ class Finish:
         """Live work for the calls of a worker: what there is, as read, or a new item (model/work_lease.py, `ask`)."""
         if not any(call.kind == WORKER for call in barrier.calls):
             return []
-        thread, pointer = draft.thread, self._pointer or Pointer(self._session)
+        thread, pointer = draft.thread, self._known_pointer()
+        self._pointer_after = pointer
         if pointer.live:
             return [pointer.unchanged()]
         work, puts = new_work(
@@ -172,7 +176,14 @@ class Finish:
             self._ctx.limits.ring_again,
         )
         self._ring = (thread.environment_id, work.work_id)
+        self._pointer_after = replace(pointer, work_id=work.work_id, ver=pointer.ver + 1, live=True)
         return [*puts, pointer.moved(work.work_id, live=True)]
+
+    def _known_pointer(self) -> Pointer:
+        if self._pointer is None:
+            item = self._ctx.store.get(keys.session_work(self._session))
+            self._pointer = read_pointer(self._session, item) if item else Pointer(self._session)
+        return self._pointer
 
     def _end_turn(self, draft: Draft, stop_reason: Json, stop_details: Json | None = None) -> None:
         if draft.thread.waiting:

@@ -11,6 +11,10 @@ from mango_local.logs import LogFormat, configure
 log = logging.getLogger("mango")
 
 
+REMEMBERED = 1024
+"""Sessions whose last state this process keeps, so that a busy one needs no reads."""
+
+
 def up(
     port: options.Port = options.DEFAULT_PORT,
     host: options.Host = None,
@@ -44,7 +48,7 @@ def up(
         store = start_store(stack, data_dir, port=store_port, durable=not no_durable)
         profile = Profile(store.endpoint)
         profile.prepare()
-        ctx = profile.context(orchestrator, key)
+        ctx = profile.context(orchestrator, key, remember=REMEMBERED)
 
         def ready() -> None:
             banner.show(

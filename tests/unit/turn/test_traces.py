@@ -14,9 +14,9 @@ INTERRUPT = {"type": "user.interrupt"}
 CUSTOM = {"type": "custom", "name": "ask", "description": "Asks.", "input_schema": {"type": "object"}}
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
+@pytest.fixture(params=[0, 64], ids=["reads", "remembers"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(remember=request.param)
 
 
 def test_t1_text_turn(world: World) -> None:

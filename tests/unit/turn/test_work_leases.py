@@ -17,9 +17,9 @@ BASH = ("bash", {"command": "true"})
 INTERRUPT = {"type": "user.interrupt"}
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
+@pytest.fixture(params=[0, 64], ids=["reads", "remembers"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(remember=request.param)
 
 
 def parked(world: World, calls: int = 1) -> str:
