@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -63,7 +64,7 @@ class Worker:
             code = await process.wait()
         self._process = None
         self._note(f"supervisor {process.pid} ended with exit code {code}")
-        if code != 0:
+        if code not in (0, -signal.SIGTERM):  # the latter: it had not even begun to listen for signals, or to work
             raise ExampleFailed(f"the worker did not stop well (exit code {code}); see {self._artifacts.worker_log}")
 
     def _command(self) -> list[str]:
