@@ -6,13 +6,14 @@ Without an engine they are skipped, saying so; on a continuous integration machi
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import docker.errors
 import pytest
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, SESSION, StubApi
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
 import docker
 
@@ -49,22 +50,19 @@ def image(engine: docker.DockerClient) -> str:
 @pytest.fixture
 def stub() -> Iterator[StubApi]:
     """An API that containers reach too."""
-    with StubApi(host="0.0.0.0") as api:
+    with StubApi(host="0.0.0.0", suffix=f"x{uuid.uuid4().hex[:8]}") as api:
         yield api
 
 
 @pytest.fixture
-def volumes(engine: docker.DockerClient) -> Iterator[None]:
-    """Start and end without the test session's workspace."""
-    _forget(engine)
+def volumes(engine: docker.DockerClient, stub: StubApi) -> Iterator[None]:
+    """Remove what the test's session leaves behind."""
     yield
-    _forget(engine)
-
-
-def _forget(engine: docker.DockerClient) -> None:
-    for container in engine.containers.list(all=True, filters={"label": f"io.mango.session-id={SESSION}"}):
+    for container in engine.containers.list(
+        all=True, ignore_removed=True, filters={"label": f"io.mango.session-id={stub.session}"}
+    ):
         container.remove(force=True)
-    for volume in engine.volumes.list(filters={"name": f"mango-ws-{SESSION}"}):
+    for volume in engine.volumes.list(filters={"name": f"mango-ws-{stub.session}"}):
         volume.remove(force=True)
 
 
@@ -109,11 +107,13 @@ def supervise(image: str, stub: StubApi, volumes: None, tmp_path: Path) -> Itera
 
 
 @pytest.fixture
-def container(engine: docker.DockerClient) -> Callable[[], dict[str, Any]]:
+def container(engine: docker.DockerClient, stub: StubApi) -> Callable[[], dict[str, Any]]:
     """What the engine says about the test session's one container."""
 
     def inspect() -> dict[str, Any]:
-        (found,) = engine.containers.list(all=True, filters={"label": f"io.mango.session-id={SESSION}"})
+        (found,) = engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": f"io.mango.session-id={stub.session}"}
+        )
         description: dict[str, Any] = found.attrs
         return description
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.docker.conftest import Supervise
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, SESSION, TOKEN, StubApi
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, TOKEN, StubApi
 
 import docker
 
@@ -25,7 +25,16 @@ def run(stub: StubApi, command: str) -> str:
 
 def test_the_settings_as_the_engine_has_them(stub: StubApi, supervise: Supervise, container: Inspect) -> None:
     work = stub.add_work()
-    supervise("--memory-bytes", "536870912", "--nano-cpus", "500000000", "--pids-limit", "128", "--worker-id", "w")
+    supervise(
+        "--memory-bytes",
+        "536870912",
+        "--nano-cpus",
+        "500000000",
+        "--pids-limit",
+        "128",
+        "--worker-id",
+        f"w{stub.suffix}",
+    )
     run(stub, "true")
     found = container()
     host, config = found["HostConfig"], found["Config"]
@@ -40,12 +49,12 @@ def test_the_settings_as_the_engine_has_them(stub: StubApi, supervise: Supervise
     assert host["PidMode"] == host["UTSMode"] == host["UsernsMode"] == ""
     assert {"nosuid", "nodev"} <= set(host["Tmpfs"]["/tmp"].split(","))
     assert [(one["Type"], one["Name"], one["Destination"]) for one in found["Mounts"]] == [
-        ("volume", f"mango-ws-{SESSION}", "/workspace")
+        ("volume", f"mango-ws-{stub.session}", "/workspace")
     ]
     assert config["User"] == "65532:65532" and found["Name"] == f"/mango-{work.id}"
     labels = config["Labels"]
-    assert labels["io.mango.self-hosted-worker"] == "true" and labels["io.mango.supervisor"] == "w"
-    assert labels["io.mango.work-id"] == work.id and labels["io.mango.session-id"] == SESSION
+    assert labels["io.mango.self-hosted-worker"] == "true" and labels["io.mango.supervisor"] == f"w{stub.suffix}"
+    assert labels["io.mango.work-id"] == work.id and labels["io.mango.session-id"] == stub.session
     assert labels["io.mango.environment-id"] == ENVIRONMENT
     assert (found["Path"], found["Args"][-1]) == ("/usr/local/bin/mango-worker", "run")
 
@@ -129,7 +138,7 @@ def test_a_volume_follows_another_user(stub: StubApi, supervise: Supervise) -> N
 
 
 def test_a_staged_workspace_is_used_and_not_touched(stub: StubApi, supervise: Supervise, tmp_path: Path) -> None:
-    staged = tmp_path / "root" / SESSION
+    staged = tmp_path / "root" / stub.session
     staged.mkdir(parents=True)
     (staged / "input").write_text("from the operator\n")
     subprocess.run(["chown", "-R", "4321:8765", str(staged)], check=True)
@@ -144,7 +153,7 @@ def test_a_staged_workspace_is_used_and_not_touched(stub: StubApi, supervise: Su
 
 
 def test_a_staged_workspace_of_somebody_else_is_remarked(stub: StubApi, supervise: Supervise, tmp_path: Path) -> None:
-    staged = tmp_path / "root" / SESSION
+    staged = tmp_path / "root" / stub.session
     staged.mkdir(parents=True)
     stub.add_work()
     supervisor = supervise("--workspace-root", str(tmp_path / "root"))
@@ -155,9 +164,9 @@ def test_a_staged_workspace_of_somebody_else_is_remarked(stub: StubApi, supervis
 
 def test_a_staged_workspace_that_is_missing(stub: StubApi, supervise: Supervise, tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
-    stub.add_work()
+    work = stub.add_work()
     code, said = supervise("--workspace-root", str(tmp_path / "root"), "--drain").ended()
-    assert code == 0 and f"work work_1 left alone: {tmp_path}/root/{SESSION} does not exist" in said
+    assert code == 0 and f"work {work.id} left alone: {tmp_path}/root/{stub.session} does not exist" in said
     assert not stub.seen("POST", "/ack$") and list((tmp_path / "root").iterdir()) == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import docker.errors
 import pytest
 import requests.exceptions
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, SESSION, StubApi
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
 import docker
 from mango_worker.supervisor.containers import DockerSandbox
@@ -50,21 +50,24 @@ def lossy(engine: docker.DockerClient, image: str, volumes: None) -> Lossy:
 
 @pytest.fixture
 def item(stub: StubApi) -> Iterator[WorkItem]:
-    secret = stub.show(stub.add_work(), secret=True)["secret"]
-    stub.works["work_1"].state = "starting"
-    yield WorkItem("work_1", ENVIRONMENT, "session", SESSION, secret)
+    work = stub.add_work()
+    work.state = "starting"
+    yield WorkItem(work.id, ENVIRONMENT, "session", stub.session, stub.show(work, secret=True)["secret"])
 
 
 @pytest.fixture
 def sandbox(lossy: Lossy, stub: StubApi) -> DockerSandbox:
-    options = Options(ENVIRONMENT, KEY, stub.url, "lossy", max_idle=0.3)
+    options = Options(ENVIRONMENT, KEY, stub.url, f"lossy{stub.suffix}", max_idle=0.3)
     container = ContainerOptions(sandbox_base_url=f"http://host.docker.internal:{stub.port}")
     return DockerSandbox(lossy, options, container)  # type: ignore[arg-type]
 
 
-def names(engine: docker.DockerClient) -> list[str]:
+def names(engine: docker.DockerClient, session: str) -> list[str]:
     return [
-        str(one.name) for one in engine.containers.list(all=True, filters={"label": f"io.mango.session-id={SESSION}"})
+        str(one.name)
+        for one in engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": f"io.mango.session-id={session}"}
+        )
     ]
 
 
@@ -88,14 +91,14 @@ def test_a_lost_answer(
             sandbox.start(item)
     sandbox.prepare(item)
     running = sandbox.start(item)
-    assert names(engine) == ["mango-work_1"]
+    assert names(engine, stub.session) == [f"mango-{item.id}"]
     ended = running.wait(threading.Event())
     assert ended is not None and ended.code == 0
     lossy.losing["remove_container"] = done
     with pytest.raises(EngineSilent):
         running.remove()
     running.remove()
-    assert names(engine) == []
+    assert names(engine, stub.session) == []
 
 
 def test_the_engine_being_away_for_a_while_is_waited_out(

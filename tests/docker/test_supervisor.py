@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.docker.conftest import Supervise
-from tests.unit.worker.stub_api import KEY, SESSION, TOKEN, StubApi
+from tests.unit.worker.stub_api import KEY, TOKEN, StubApi
 
 import docker
 
@@ -18,8 +18,10 @@ Inspect = Callable[[], dict[str, Any]]
 SLEEP = {"command": "touch begun; sleep 999"}
 
 
-def containers(engine: docker.DockerClient) -> list[Any]:
-    return list(engine.containers.list(all=True, filters={"label": f"io.mango.session-id={SESSION}"}))
+def containers(engine: docker.DockerClient, stub: StubApi) -> list[Any]:
+    return list(
+        engine.containers.list(all=True, ignore_removed=True, filters={"label": f"io.mango.session-id={stub.session}"})
+    )
 
 
 def run(stub: StubApi, command: str) -> str:
@@ -28,25 +30,29 @@ def run(stub: StubApi, command: str) -> str:
     return stub.text(call)
 
 
-def sleeping(stub: StubApi) -> str:
-    """A call that is running for certain: the one before it saw its traces."""
+def sleeping(engine: docker.DockerClient, stub: StubApi) -> str:
+    """A call that is running for certain: it has left a trace."""
     call = stub.call("bash", SLEEP)
-    stub.wait_for(lambda: stub.works["work_1"].beats)
-    time.sleep(0.5)
+    stub.wait_for(lambda: [one for one in containers(engine, stub) if one.status == "running"])
+    (container,) = containers(engine, stub)
+    stub.wait_for(lambda: container.exec_run(["test", "-e", "/workspace/begun"]).exit_code == 0)
     return call
 
 
 def test_a_session_from_claim_to_removal(engine: docker.DockerClient, stub: StubApi, supervise: Supervise) -> None:
     stub.add_work()
     supervisor = supervise("--max-idle", "200ms", "--drain")
-    command = "echo out; echo kept > file; pwd; python3 -c 'print(1+1)'; rg --version | head -1 | cut -c1-7"
+    command = "echo out; echo kept > file; pwd; python3 -c 'print(1+1)'; rg --version | grep -o ^ripgrep"
     assert run(stub, command) == "out\n/workspace\n2\nripgrep\n"
     stub.idle()
     code, said = supervisor.ended()
     assert code == 0
-    assert "work work_1 claimed (session sesn_1)" in said and "work work_1 ended (exit 0: finished)" in said
+    assert (
+        f"work work_1{stub.suffix} claimed (session {stub.session})" in said
+        and f"work work_1{stub.suffix} ended (exit 0: finished)" in said
+    )
     assert KEY not in said and TOKEN not in said
-    assert containers(engine) == [] and stub.works["work_1"].stops == [{"force": True}]
+    assert containers(engine, stub) == [] and stub.works["work_1"].stops == [{"force": True}]
 
 
 def test_files_stay_and_processes_do_not(stub: StubApi, supervise: Supervise) -> None:
@@ -64,29 +70,29 @@ def test_files_stay_and_processes_do_not(stub: StubApi, supervise: Supervise) ->
 def test_sigterm_while_a_tool_runs(engine: docker.DockerClient, stub: StubApi, supervise: Supervise) -> None:
     stub.add_work()
     supervisor = supervise()
-    call = sleeping(stub)
+    call = sleeping(engine, stub)
     before = time.monotonic()
     code, said = supervisor.stop()
-    assert code == 0 and "work work_1 stopping" in said
+    assert code == 0 and f"work work_1{stub.suffix} stopping" in said
     assert time.monotonic() - before < 15
     assert "the worker was stopped" in stub.text(call) and stub.works["work_1"].state == "stopped"
-    assert containers(engine) == []
+    assert containers(engine, stub) == []
 
 
 def test_a_killed_supervisor_is_replaced(engine: docker.DockerClient, stub: StubApi, supervise: Supervise) -> None:
     stub.add_work()
     first = supervise()
-    call = sleeping(stub)
+    call = sleeping(engine, stub)
     first.process.kill()
     first.ended()
-    assert len(containers(engine)) == 1
+    assert len(containers(engine, stub)) == 1
     second = supervise()
     # The leftover is asked to end: it reports its call and gives the item up instead of letting the lease run out.
     assert "the worker was stopped" in (stub.wait_for_result(call), stub.text(call))[1]
     stub.wait_for(lambda: stub.works["work_1"].state == "stopped")
     stub.add_work("work_2")
     assert run(stub, "echo next") == "next\n"
-    assert [one.name for one in containers(engine)] == ["mango-work_2"]
+    assert [one.name for one in containers(engine, stub)] == [f"mango-work_2{stub.suffix}"]
     code, said = second.stop()
     assert code == 0 and "removed 1 leftover of an earlier run" in said
 
@@ -95,29 +101,33 @@ def test_another_supervisors_containers_are_left_alone(
     engine: docker.DockerClient, stub: StubApi, supervise: Supervise
 ) -> None:
     stub.add_work()
-    supervise("--worker-id", "mine")
-    sleeping(stub)
-    code, said = supervise("--worker-id", "other", "--drain").ended()
+    supervise("--worker-id", f"mine{stub.suffix}")
+    sleeping(engine, stub)
+    code, said = supervise("--worker-id", f"other{stub.suffix}", "--drain").ended()
     assert code == 0 and "leftover" not in said
-    assert [one.status for one in containers(engine)] == ["running"]
-    code, said = supervise("--worker-id", "mine").ended()
-    assert code == 1 and "another supervisor on this machine goes by --worker-id mine" in said
+    assert [one.status for one in containers(engine, stub)] == ["running"]
+    code, said = supervise("--worker-id", f"mine{stub.suffix}").ended()
+    assert code == 1 and f"another supervisor on this machine goes by --worker-id mine{stub.suffix}" in said
 
 
 def test_a_killed_container(engine: docker.DockerClient, stub: StubApi, supervise: Supervise) -> None:
     stub.add_work()
     supervisor = supervise()
-    sleeping(stub)
-    containers(engine)[0].kill()
-    stub.wait_for(lambda: containers(engine) == [])
-    assert "work work_1 ended (exit 137)" in supervisor.stop()[1]
+    sleeping(engine, stub)
+    containers(engine, stub)[0].kill()
+    stub.wait_for(lambda: containers(engine, stub) == [])
+    assert f"work work_1{stub.suffix} ended (exit 137)" in supervisor.stop()[1]
 
 
 def test_a_leftover_of_an_earlier_claim_makes_way(
     engine: docker.DockerClient, image: str, stub: StubApi, supervise: Supervise
 ) -> None:
-    labels = {"io.mango.self-hosted-worker": "true", "io.mango.session-id": SESSION, "io.mango.supervisor": "elsewhere"}
-    engine.containers.create(image, name="mango-work_1", labels=labels)
+    labels = {
+        "io.mango.self-hosted-worker": "true",
+        "io.mango.session-id": stub.session,
+        "io.mango.supervisor": "elsewhere",
+    }
+    engine.containers.create(image, name=f"mango-work_1{stub.suffix}", labels=labels)
     stub.add_work()
     supervise()
     assert run(stub, "echo fresh") == "fresh\n"
@@ -126,11 +136,11 @@ def test_a_leftover_of_an_earlier_claim_makes_way(
 def test_a_foreign_container_of_that_name_does_not(
     engine: docker.DockerClient, image: str, stub: StubApi, supervise: Supervise
 ) -> None:
-    foreign = engine.containers.create(image, name="mango-work_1")
+    foreign = engine.containers.create(image, name=f"mango-work_1{stub.suffix}")
     try:
         stub.add_work()
         _, said = supervise("--drain").ended()
-        assert "a container named mango-work_1 exists and is none of ours" in said
+        assert f"a container named mango-work_1{stub.suffix} exists and is none of ours" in said
         foreign.reload()
     finally:
         foreign.remove(force=True)
@@ -157,8 +167,8 @@ def test_an_api_that_containers_cannot_reach(stub: StubApi, supervise: Supervise
     supervisor = supervise("--sandbox-base-url", "http://host.docker.internal:9", "--drain")
     code, said = supervisor.ended()
     assert code == 0
-    assert "work work_1 said: http://host.docker.internal:9 cannot be reached" in said
-    assert "work work_1 ended (exit 4: API not reachable from the sandbox)" in said
+    assert f"work work_1{stub.suffix} said: http://host.docker.internal:9 cannot be reached" in said
+    assert f"work work_1{stub.suffix} ended (exit 4: API not reachable from the sandbox)" in said
 
 
 def test_an_image_that_is_not_there(supervise: Supervise) -> None:

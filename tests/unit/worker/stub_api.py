@@ -61,7 +61,10 @@ class Work:
 class StubApi:
     """Use as a context manager. All attributes may be read by tests; change them through methods."""
 
-    def __init__(self, host: str = "127.0.0.1", ttl: int = 30) -> None:
+    def __init__(self, host: str = "127.0.0.1", ttl: int = 30, suffix: str = "") -> None:
+        # Ids become names in a Docker engine that others may be using: `suffix` tells them apart.
+        self.suffix = suffix
+        self.session = SESSION + suffix
         self.ttl = ttl
         self.lock = threading.Condition()
         self.events: list[Event] = []
@@ -96,7 +99,7 @@ class StubApi:
 
     def add_work(self, work_id: str = "work_1", kind: str = "session", token: str = TOKEN) -> Work:
         with self.lock:
-            work = self.works[work_id] = Work(work_id, token, kind)
+            work = self.works[work_id] = Work(work_id + self.suffix, token, kind)
             self.lock.notify_all()
             return work
 
@@ -169,7 +172,7 @@ class StubApi:
 
     def show(self, work: Work, secret: bool = False) -> Any:
         encoded = base64.urlsafe_b64encode(json.dumps({"sessions_token": work.token}).encode()).decode().rstrip("=")
-        data = {"type": work.kind, "id": SESSION} if work.kind == "session" else {"type": work.kind}
+        data = {"type": work.kind, "id": self.session} if work.kind == "session" else {"type": work.kind}
         return {
             "id": work.id, "type": "work", "environment_id": ENVIRONMENT, "data": data, "state": work.state,
             "metadata": {}, "secret": encoded if secret else None, "created_at": "2026-01-01T00:00:00Z",
@@ -177,7 +180,7 @@ class StubApi:
 
     def work_call(self, request: Request, work_id: str, verb: str) -> tuple[int, Any]:
         with self.lock:
-            work = self.works.get(work_id)
+            work = next((one for one in self.works.values() if one.id == work_id), None)
             if work is None:
                 return 404, "no such work item"
             if request.token not in ((KEY,) if verb == "ack" else (work.token, KEY)):
@@ -329,9 +332,9 @@ class _Handler(BaseHTTPRequestHandler):
             return stub.poll(request) if request.token == KEY else (401, "invalid API key")
         if work and work[2]:
             return stub.work_call(request, work[1], work[2])
-        if request.path == f"/v1/sessions/{SESSION}":
-            return 200, {"id": SESSION, "type": "session", "status": stub.session_status, "resources": []}
-        if request.path == f"/v1/sessions/{SESSION}/events":
+        if request.path == f"/v1/sessions/{stub.session}":
+            return 200, {"id": stub.session, "type": "session", "status": stub.session_status, "resources": []}
+        if request.path == f"/v1/sessions/{stub.session}/events":
             return stub.send(request) if request.method == "POST" else stub.history(request)
         return 404, "not found"
 

@@ -109,6 +109,9 @@ def test_a_name_is_held_by_one_supervisor_and_free_after_it(tmp_path: Path) -> N
     assert first.name != second.name
     with pytest.raises(WorkerError, match="another supervisor"):
         claim_identity(first.name, tmp_path)
+    elsewhere = claim_identity(None, tmp_path / "another user")
+    assert elsewhere.name not in (first.name, second.name)
+    elsewhere.release()
     first.release()
     again = claim_identity(None, tmp_path)
     assert again.name == first.name

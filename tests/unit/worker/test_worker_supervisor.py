@@ -200,9 +200,7 @@ def test_a_server_that_is_away_is_mentioned_once(stub: StubApi, begin: Begin) ->
     assert loop.said[-1].endswith("answers again") and len(loop.said) == 2
 
 
-@pytest.mark.parametrize(
-    ("status", "words"), [(401, "the key"), (403, "the key"), (404, "environment")]
-)
+@pytest.mark.parametrize(("status", "words"), [(401, "the key"), (403, "the key"), (404, "environment")])
 def test_a_refusal_ends_the_supervisor(stub: StubApi, begin: Begin, status: int, words: str) -> None:
     stub.fail("GET", "/poll$", status)
     loop = begin()

@@ -58,12 +58,12 @@ def hold_and_work(settings: ItemSettings, api: Api, terminated: "_Terminated") -
     lease = Lease(api, settings.work_path)
     try:
         acquire(lease, terminated.wait)
-    except LeaseLost as lost:
-        log(f"lease lost: {lost}")
-        return Outcome.UNREACHABLE if isinstance(lost, LeaseLapsed) else Outcome.LEASE_LOST
-    except ApiUnavailable as trouble:
+    except (ApiUnavailable, LeaseLapsed) as trouble:
         log(f"{settings.base_url} cannot be reached: {trouble}")
         return Outcome.UNREACHABLE
+    except LeaseLost as lost:
+        log(f"lease lost: {lost}")
+        return Outcome.LEASE_LOST
     except StopRequested as stop:
         log(f"told to stop before the start: {stop}")
         stop_work(api, settings)

@@ -8,6 +8,7 @@ import fcntl
 import os
 import re
 import socket
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -49,12 +50,29 @@ def claim_identity(wanted: str | None, directory: Path | None = None) -> Identit
         if identity is None:
             raise WorkerError(f"another supervisor on this machine goes by --worker-id {wanted}")
         return identity
-    host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()) or "host"
+    base = f"{_host()}-{_installation(locks)}"
     for slot in range(1, _SLOTS):
-        identity = _hold(locks, f"{host.lstrip('-.')[:100] or 'host'}-{slot}")
+        identity = _hold(locks, f"{base}-{slot}")
         if identity is not None:
             return identity
     raise WorkerError("too many supervisors on this machine")
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip("-._")[:100] or "host"
+
+
+def _installation(directory: Path) -> str:
+    """A random mark of this state directory: locks in another directory (another user's) say nothing about ours, and
+    their supervisors may use the same engine."""
+    with (directory / "installation").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        mark = file.read().strip()
+        if not mark:
+            mark = uuid.uuid4().hex[:8]
+            file.write(mark)
+        return mark
 
 
 def _hold(directory: Path, name: str) -> Identity | None:
