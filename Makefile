@@ -33,6 +33,7 @@ demo-coding-agent: setup ## the demo's application against a running deployment 
 	@scripts/with-docker scripts/demo-coding-agent
 
 soak: setup ## keep a platform busy for minutes while its processes are killed
+	@test -f benchmarks/soak.py || { echo "soak: benchmarks/soak.py is not there yet" >&2; exit 1; }
 	@$(PYTHON) -m benchmarks.soak
 
 clean: ## remove .venv, caches and build results; data of `mango up` (.mango) stays
