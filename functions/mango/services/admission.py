@@ -12,7 +12,7 @@ from mango.domain import keys
 from mango.domain.calls import CUSTOM, WORKER, Barrier
 from mango.domain.errors import InvalidRequest
 from mango.domain.ledger import Event, dump_json
-from mango.domain.thread import START_GRACE, Gate, Status
+from mango.domain.thread import START_GRACE, Gate, Status, Thread
 from mango.domain.transaction import Item, Put
 from mango.ports import Blobs
 from mango.services import outgoing
@@ -34,6 +34,10 @@ READ_FIELDS = (
 )
 """What the decision rests on, so what the transaction is conditional on."""
 
+INBOX_ITEMS = 80
+"""Items that one request may add to the inbox, so that its transaction stays within 100."""
+BATCH_BYTES = 3 * 1024 * 1024
+"""What they may take of the transaction's 4 MB."""
 INTERRUPTED = "The user interrupted before this call had a result. It may have run in part, or not at all."
 DENIED = "The user denied this tool call."
 
@@ -45,6 +49,7 @@ class Admission:
         self.draft = draft
         self._blobs = blobs
         self._straight: set[str] = set()
+        self._waiting: list[Event] = []
 
     def admit(self, events: list[Event]) -> bool:
         """Admits all events, in order; True when an execution is owed.
@@ -54,6 +59,7 @@ class Admission:
         """
         for n, event in enumerate(events):
             self._one(event, f"events.{n}")
+        self._fill_inbox()
         return self._wake_up()
 
     def in_ledger(self, event_id: str) -> bool:
@@ -86,11 +92,21 @@ class Admission:
             draft.run()
             draft.set(owes=True, attempts=0)
             return
-        number = thread.tail + 1
-        draft.extra.append(
-            Put(keys.inbox(thread.session_id, thread.thread_id, number), inbox_item(self._blobs, draft, event))
-        )
-        draft.set(tail=number, hold=False)
+        self._waiting.append(event)
+        draft.set(tail=thread.tail + 1, hold=False)
+
+    def _fill_inbox(self) -> None:
+        """Writes what waits: an item an input, or a few in one where they are many for a transaction."""
+        if not self._waiting:
+            return
+        thread = self.draft.thread
+        first = thread.tail - len(self._waiting) + 1
+        share = -(-len(self._waiting) // INBOX_ITEMS)
+        for start in range(0, len(self._waiting), share):
+            inputs = self._waiting[start : start + share]
+            item = inbox_item(self._blobs, thread, inputs, BATCH_BYTES // INBOX_ITEMS)
+            key = keys.inbox(thread.session_id, thread.thread_id, first + start)
+            self.draft.extra.append(Put(key, item))
 
     def _interrupt(self, event: Event) -> None:
         draft, thread = self.draft, self.draft.thread
@@ -158,11 +174,10 @@ class Admission:
         return True
 
 
-def inbox_item(blobs: Blobs, draft: Draft, event: Event) -> Item:
-    """An input that waits."""
-    thread = draft.thread
-    blob_key = f"{thread.workspace_id}/{thread.session_id}/inbox/{event['id']}"
-    return {"at": draft.now, "id": event["id"], **pack(blobs, "event", dump_json(event), blob_key)}
+def inbox_item(blobs: Blobs, thread: Thread, inputs: list[Event], inline_bytes: int) -> Item:
+    """Inputs that wait, in order; the item's key has the number of the first."""
+    blob_key = f"{thread.workspace_id}/{thread.session_id}/inbox/{inputs[0]['id']}"
+    return pack(blobs, "events", dump_json(inputs), blob_key, inline_bytes=inline_bytes)
 
 
 def echo(event: Event, processed_at: str | None) -> dict[str, Any]:

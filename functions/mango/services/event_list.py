@@ -128,4 +128,4 @@ def _descending(ctx: Context, thread: Thread, start: Place | None) -> Iterator[t
 def _waiting(ctx: Context, thread: Thread) -> list[tuple[int, int, Event]]:
     interrupts = [(1, n, event) for n, event in enumerate(thread.interrupts, 1)]
     inbox = history.inbox(ctx.store, ctx.blobs, thread)
-    return interrupts + [(2, int(key.sk.rpartition("#")[2]), event) for key, event in inbox]
+    return interrupts + [(2, item.number + n, event) for item in inbox for n, event in enumerate(item.events)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mango.domain import keys
 from mango.domain.ledger import Commit, Event, read_commit
@@ -21,10 +22,16 @@ def decode_commit(blobs: Blobs, item: Item) -> Commit:
     return read_commit(inline(blobs, "events", item))
 
 
-def decode_input(blobs: Blobs, item: Item) -> Event:
-    """The event of an inbox item."""
-    event: Event = json.loads(unpack(blobs, "event", item))
-    return event
+class Waiting(NamedTuple):
+    """An inbox item: inputs that wait, the first of them with this number."""
+
+    key: Key
+    number: int
+    events: list[Event]
+
+
+def decode_inputs(blobs: Blobs, key: Key, item: Item) -> Waiting:
+    return Waiting(key, int(key.sk.rpartition("#")[2]), json.loads(unpack(blobs, "events", item)))
 
 
 def commit_at(store: Store, blobs: Blobs, session_id: str, thread_id: str, seq: int) -> Commit | None:
@@ -50,15 +57,15 @@ def commits(
 
 def waiting(store: Store, blobs: Blobs, thread: Thread) -> list[Event]:
     """Accepted input that is not in the ledger yet: interrupts, which jump the queue, then the inbox in order."""
-    return [*thread.interrupts, *(event for _, event in inbox(store, blobs, thread))]
+    return [*thread.interrupts, *(event for item in inbox(store, blobs, thread) for event in item.events)]
 
 
-def inbox(store: Store, blobs: Blobs, thread: Thread, limit: int | None = None) -> list[tuple[Key, Event]]:
-    """The oldest inputs of the inbox, with their keys."""
+def inbox(store: Store, blobs: Blobs, thread: Thread, limit: int | None = None) -> list[Waiting]:
+    """The oldest items of the inbox, at most `limit`."""
     if not thread.waiting:
         return []
     after: str | None = None
-    found: list[tuple[Key, Event]] = []
+    found: list[Waiting] = []
     while limit is None or len(found) < limit:
         page = store.query(
             keys.session_partition(thread.session_id),
@@ -66,7 +73,7 @@ def inbox(store: Store, blobs: Blobs, thread: Thread, limit: int | None = None) 
             after=after,
             limit=None if limit is None else limit - len(found),
         )
-        found += [(key, decode_input(blobs, item)) for key, item in page.items]
+        found += [decode_inputs(blobs, key, item) for key, item in page.items]
         after = page.next
         if after is None:
             break

@@ -15,10 +15,12 @@ INLINE_BYTES = 100 * 1024
 """Largest text that stays in its item."""
 
 
-def pack(blobs: Blobs, attribute: str, text: str, blob_key: str) -> dict[str, Value]:
+def pack(
+    blobs: Blobs, attribute: str, text: str, blob_key: str, *, inline_bytes: int = INLINE_BYTES
+) -> dict[str, Value]:
     """Attributes that hold the text. Writes the blob when one is needed; writing it twice does no harm."""
     data = text.encode()
-    if len(data) <= INLINE_BYTES:
+    if len(data) <= inline_bytes:
         return {attribute: text}
     info = blobs.put(blob_key, data, "application/json")
     return {attribute: None, f"{attribute}_blob": blob_key, f"{attribute}_sha256": info.sha256}

@@ -13,11 +13,13 @@ from mango.domain import keys
 from mango.domain.ledger import Event
 from mango.domain.thread import Gate, Thread, read_thread
 from mango.domain.times import SECOND
-from mango.domain.transaction import Ambiguous, Delete, Refused, Transaction
+from mango.domain.transaction import Ambiguous, Delete, Put, Refused, Transaction
 from mango.services import history, outgoing
+from mango.services.admission import inbox_item
 from mango.services.context import Context
 from mango.services.draft import Draft
 from mango.services.readings import Reading, read_pointer
+from mango.services.spill import INLINE_BYTES
 
 FENCE = (
     "gen",
@@ -152,7 +154,18 @@ def _take_input(ctx: Context, draft: Draft) -> list[Event]:
 
 
 def _take(ctx: Context, draft: Draft, limit: int) -> list[Event]:
-    taken = history.inbox(ctx.store, ctx.blobs, draft.thread, limit)
-    draft.extra += [Delete(key) for key, _ in taken]
-    draft.set(taken=draft.thread.taken + len(taken))
-    return [event for _, event in taken]
+    """The oldest inputs, at most `limit`; what is left of an item goes on under the number of its new first."""
+    taken: list[Event] = []
+    thread = draft.thread
+    for item in history.inbox(ctx.store, ctx.blobs, thread, limit):
+        share = item.events[: limit - len(taken)]
+        rest = item.events[len(share) :]
+        if not share:
+            break
+        draft.extra.append(Delete(item.key))
+        if rest:
+            key = keys.inbox(thread.session_id, thread.thread_id, item.number + len(share))
+            draft.extra.append(Put(key, inbox_item(ctx.blobs, thread, rest, INLINE_BYTES)))
+        taken += share
+    draft.set(taken=thread.taken + len(taken))
+    return taken
