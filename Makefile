@@ -32,9 +32,9 @@ bench: setup ## measure tool round trips, session creates and streams, next to t
 demo-coding-agent: setup ## the demo's application against a running deployment and a real model
 	@scripts/with-docker scripts/demo-coding-agent
 
-soak: setup ## keep a platform busy for minutes while its processes are killed
-	@test -f benchmarks/soak.py || { echo "soak: benchmarks/soak.py is not there yet" >&2; exit 1; }
-	@$(PYTHON) -m benchmarks.soak
+soak: setup ## many more seeds and kills than make test: SEEDS=20000 KILLS=100
+	@SEEDS=$${SEEDS:-20000} $(PYTHON) -m pytest -q -n 2 tests/sim/test_interleavings.py --timeout=7200
+	@KILLS=$${KILLS:-100} $(PYTHON) -m pytest -q -s tests/scenario/test_kill_server.py --timeout=7200
 
 clean: ## remove .venv, caches and build results; data of `mango up` (.mango) stays
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist infra/docker/wheels

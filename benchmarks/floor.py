@@ -23,7 +23,7 @@ class Floor:
         self._session = session_id
         self._thread = "sthr_" + PAD
         self._seq = 0
-        thread: Item = {name: 0 for name in ("head", "wake", "gen", "bver", "lease", "retry_at", "tail", "taken")}
+        thread: Item = dict.fromkeys(("head", "wake", "gen", "bver", "lease", "retry_at", "tail", "taken"), 0)
         thread |= {"status": "idle", "holder": "", "hold": False, "owes": False, "flag": "[]", "gate": "open"}
         self._put(self._thread_key, thread)
         self._put(keys.meta(session_id), {"status": "idle", "updated_at": 0})

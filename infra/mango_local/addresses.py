@@ -33,10 +33,9 @@ class DockerBridge:
         return self._address
 
     def _look(self) -> None:
+        import docker
         import docker.errors
         import requests
-
-        import docker
 
         try:
             client = docker.from_env(timeout=DOCKER_SECONDS)

@@ -29,9 +29,9 @@ async def serve_until_idle(client: AsyncAnthropic, environment_id: str, session_
                 session = await client.beta.sessions.retrieve(session_id)
                 events = [event async for event in client.beta.sessions.events.list(session_id, limit=1000)]
                 last = events[-1]
-                if session.status == "idle" and last.type == "session.status_idle":
-                    if last.stop_reason.type == "end_turn":
-                        return
+                ended = last.type == "session.status_idle" and last.stop_reason.type == "end_turn"
+                if ended and session.status == "idle":
+                    return
                 await asyncio.sleep(0.1)
     finally:
         serving.cancel()

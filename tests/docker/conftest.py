@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import docker.errors
 import pytest
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
-import docker
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
 PROJECT = Path(__file__).parents[2]
 IMAGE = "mango-self-hosted-worker:local"

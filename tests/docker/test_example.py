@@ -6,11 +6,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
+
 from tests.support.deployment import Deployment
 from tests.unit.example.walk import Walk
-
-import docker
 
 pytestmark = pytest.mark.docker
 

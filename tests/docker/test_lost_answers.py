@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import docker
 import docker.errors
 import pytest
 import requests.exceptions
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
-import docker
 from mango_worker.supervisor.containers import DockerSandbox
 from mango_worker.supervisor.engine import EngineSilent
 from mango_worker.supervisor.options import ContainerOptions, Options
 from mango_worker.supervisor.work import WorkItem
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, StubApi
 
 pytestmark = pytest.mark.docker
 

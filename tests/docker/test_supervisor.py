@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
+
 from tests.docker.conftest import Supervise
 from tests.unit.worker.stub_api import KEY, TOKEN, StubApi
-
-import docker
 
 pytestmark = pytest.mark.docker
 

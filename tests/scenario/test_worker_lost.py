@@ -1,4 +1,4 @@
-"""A worker is lost in the middle of a tool: another one finishes the session, and the lost one cannot write any more."""
+"""A worker is lost in the middle of a tool: another finishes the session, and the lost one cannot write any more."""
 
 from __future__ import annotations
 

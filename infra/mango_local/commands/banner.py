@@ -19,7 +19,6 @@ def listening(sockets: Sequence[socket.socket], key: Key) -> str:
     """Where to reach it, and what to type next."""
     base, port = url(sockets[0]), sockets[0].getsockname()[1]
     shown = key.token if key.development else '"$MANGO_API_KEY"'
-    own = f"export MANGO_API_KEY={shown}\n  " if key.development else ""
     at = "" if port == 8080 else f" --base-url {base}"
     return (
         f"  listens on  {', '.join(url(each) for each in sockets)}\n"
@@ -29,7 +28,8 @@ def listening(sockets: Sequence[socket.socket], key: Key) -> str:
         f"  export ANTHROPIC_API_KEY={shown}\n"
         "\n"
         "Run the tools of an environment in Docker:\n"
-        f"  {own}mango-worker docker --environment-id env_...{at}"
+        f"  export MANGO_ENVIRONMENT_KEY={shown}\n"
+        f"  mango-worker docker --environment-id env_...{at}"
         f" --sandbox-base-url http://host.docker.internal:{port}\n"
     )
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.support.world import World, message
-
 from mango.api.app import Api, create_api
 from mango.domain.principal import Credential, Principal
 from mango.services import keys
+from tests.support.world import World, message
 
 Json = dict[str, Any]
 WORKSPACE_KEY = "sk-mango-local-development"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from tests.unit.api.desk import Desk
 
 from mango.api.asgi import Application, create_asgi
+from tests.unit.api.desk import Desk
 
 
 @contextmanager

@@ -14,11 +14,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.unit.api.desk import WORKSPACE_KEY, Desk
-from tests.unit.api.served import served
 
 from mango.api.asgi import Message, Receive, Scope, Send
 from mango.services import files as file_service
+from tests.unit.api.desk import WORKSPACE_KEY, Desk
+from tests.unit.api.served import served
 
 AUTH = {"authorization": f"Bearer {WORKSPACE_KEY}"}
 MIB = 1024 * 1024

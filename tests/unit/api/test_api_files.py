@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 import pytest
+
 from tests.unit.api.desk import Answer, Desk
 
 BOUNDARY = "b0undary"

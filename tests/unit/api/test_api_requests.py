@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.api.desk import WORKSPACE_KEY, Desk, read
 
 from mango.api.app import ROUTES, create_api
 from mango.api.messages import Request
 from mango.domain.transaction import Ambiguous, StoreUnavailable
+from tests.unit.api.desk import WORKSPACE_KEY, Desk, read
 
 AGENT = {"name": "a", "model": "m"}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.world import message, result
-from tests.unit.api.desk import WORKSPACE_KEY, Desk
 
 from mango.api.app import ROUTES
 from mango.api.router import Route
 from mango.domain.principal import Credential
+from tests.support.world import message, result
+from tests.unit.api.desk import WORKSPACE_KEY, Desk
 
 OTHER = "sk-mango-somebody-else"
 

@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.example.example_server import SESSION, TURN, Json, Server
 
 from coding_agent import cleanup
 from coding_agent.artifacts import Artifacts
 from coding_agent.resources import Recorded
+from tests.unit.example.example_server import SESSION, TURN, Json, Server
 
 RECORDED = Recorded("http://mango.test", "env_1", "agent_1", 1, SESSION, {"a.py": "file_1", "b.py": "file_2"})
 ARCHIVED = ["POST /v1/agents/agent_1/archive", "POST /v1/environments/env_1/archive"]

@@ -6,6 +6,9 @@ import asyncio
 
 import httpx2
 import pytest
+
+from coding_agent import observer
+from coding_agent.failures import ExampleFailed
 from tests.unit.example.example_server import (
     ANCHOR,
     SESSION,
@@ -19,9 +22,6 @@ from tests.unit.example.example_server import (
     result,
     said,
 )
-
-from coding_agent import observer
-from coding_agent.failures import ExampleFailed
 
 EVENTS = f"/v1/sessions/{SESSION}/events"
 TOLD = ["I run the tests.", '[tool] {"name": "bash", "input": {"command": "true"}}', "They pass."]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
 from tests.support.deployment import KEY, Deployment
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import httpx
-from tests.unit.local.running import KEY, Api, mango
 
 from mango_local import guard
+from tests.unit.local.running import KEY, Api, mango
 
 TURN = [
     "user.message",

@@ -9,11 +9,11 @@ import zlib
 from collections.abc import Sequence
 
 import pytest
-from tests.support.messages_server import Failure, MessagesServer, Stream, answer_events
-from tests.unit.model.conversation import ask, said, user
 
 from mango.model.bedrock import BedrockModel
 from mango.ports import Cancellation, Json, ModelAnswer, ModelError
+from tests.support.messages_server import Failure, MessagesServer, Stream, answer_events
+from tests.unit.model.conversation import ask, said, user
 
 EVENTS = answer_events([{"type": "text", "text": "from bedrock"}])
 FRAMES = "application/vnd.amazon.eventstream"

@@ -4,10 +4,10 @@ import copy
 from typing import Any
 
 import pytest
-from tests.unit.model.conversation import BASH, ask, result, user
 
 from mango.model.body import request_body, request_headers
 from mango.ports import Json
+from tests.unit.model.conversation import BASH, ask, result, user
 
 MARK = {"type": "ephemeral"}
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.support.messages_server import MessagesServer, Stream, answer_events, text_answer
-from tests.unit.model.conversation import ask, user
 
 from mango.model.connection import Connection
 from mango.model.messages import MessagesModel
 from mango.ports import Cancellation, Cancelled, ModelError
+from tests.support.messages_server import MessagesServer, Stream, answer_events, text_answer
+from tests.unit.model.conversation import ask, user
 
 LONG = answer_events([{"type": "text", "text": str(n)} for n in range(200)])
 SILENT = {

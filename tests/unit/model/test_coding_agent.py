@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.model.conversation import BASH, CODING_TOOLS, ask, converse, said, user
-from tests.unit.model.workshop import BROKEN, REPAIRED, TESTS, Workshop
 
 from mango.model.scripted import ScriptedModel, find_script
 from mango.ports import Cancellation, Json, ModelAnswer
+from tests.unit.model.conversation import BASH, CODING_TOOLS, ask, converse, said, user
+from tests.unit.model.workshop import BROKEN, REPAIRED, TESTS, Workshop
 
 
 def play(workshop: Workshop, messages: list[Json] | None = None) -> list[ModelAnswer]:

@@ -4,10 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.model.conversation import ask, said, user
 
 from mango.model.factory import ModelSettings, ModelSettingsError, model_client
 from mango.ports import Cancellation
+from tests.unit.model.conversation import ask, said, user
 
 KEY = "sk-secret-0123456789"
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
+from mango.model.messages import MessagesModel
+from mango.ports import Cancellation, Json, ModelAnswer, ModelError, ModelRequest, ModelUsage
 from tests.support.messages_server import (
     Answer,
     Failure,
@@ -17,9 +20,6 @@ from tests.support.messages_server import (
     tool_answer,
 )
 from tests.unit.model.conversation import BASH, ask, result, said, user, uses
-
-from mango.model.messages import MessagesModel
-from mango.ports import Cancellation, Json, ModelAnswer, ModelError, ModelRequest, ModelUsage
 
 KEY = "sk-test-0123456789abcdef"
 THINKING: Json = {"type": "thinking", "thinking": "let me see", "signature": "c2lnbmF0dXJl+/="}

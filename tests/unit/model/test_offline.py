@@ -4,11 +4,11 @@ import threading
 import time
 
 import pytest
-from tests.unit.model.conversation import BASH, ask, result, said, user, uses
 
 from mango.model.answers import pieces
 from mango.model.offline import OfflineModel
 from mango.ports import Cancellation, Cancelled
+from tests.unit.model.conversation import BASH, ask, result, said, user, uses
 
 CUSTOM = {**BASH, "name": "lookup"}
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.model.conversation import BASH, ask, converse, result, said, user, uses
 
 from mango.model.scripted import ScriptedModel, ScriptNotFound, find_script, script_names
 from mango.model.scripts.custom_tools import example
 from mango.ports import Cancellation, Json, ModelClient
+from tests.unit.model.conversation import BASH, ask, converse, result, said, user, uses
 
 
 def scripted(name: str) -> ModelClient:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
-from tests.unit.stream.watching import NEVER, SESSION, Client, World
 
 from mango.api.app import create_api
 from mango.api.asgi import create_asgi
 from mango.domain.ledger import Event
 from mango_local.server import HttpServer
+from tests.unit.stream.watching import NEVER, SESSION, Client, World
 
 PATH = f"/v1/sessions/{SESSION}/events/stream"
 

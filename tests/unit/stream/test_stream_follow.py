@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.stream.watching import FAST, NEVER, SESSION, THREAD, Client, World
 
 from mango.domain.principal import Credential, Principal
 from mango.stream import app as app_module
+from tests.unit.stream.watching import FAST, NEVER, SESSION, THREAD, Client, World
 
 
 def test_starts_at_now_and_shows_what_is_committed() -> None:

@@ -4,10 +4,10 @@ import asyncio
 import json
 
 import pytest
-from tests.unit.stream.watching import NEVER, SESSION, THREAD, Client, World
 
 from mango.domain.principal import Credential, Principal
 from mango.stream.opening import Target, target_of
+from tests.unit.stream.watching import NEVER, SESSION, THREAD, Client, World
 
 
 def test_knows_its_paths() -> None:

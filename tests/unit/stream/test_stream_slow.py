@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.stream.watching import NEVER, Client, World
 
 from mango.domain.ledger import Cursor
 from mango.stream import app as app_module
 from mango.stream.frames import Frame
 from mango.stream.subscriber import MAX_BYTES, MAX_FRAMES, End, Subscriber
+from tests.unit.stream.watching import NEVER, Client, World
 
 
 def frames(seq: int, count: int, size: int = 10) -> list[Frame]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.world import World, custom_result, message, result, text, tools
 
 from mango.domain.errors import InvalidRequest
 from mango.ports import Cancellation, ModelAnswer, ModelError, ModelRequest
+from tests.support.world import World, custom_result, message, result, text, tools
 
 OVERLOADED = ModelError("model_overloaded_error", "overloaded", retryable=True)
 BASH = ("bash", {"command": "true"})

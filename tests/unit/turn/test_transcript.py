@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.world import World, message, result, text, tools
-
 from mango.services.session_access import primary_thread_id
 from mango.turn.transcript import TranscriptCache, load
+from tests.support.world import World, message, result, text, tools
 
 BASH = ("bash", {"command": "true"})
 

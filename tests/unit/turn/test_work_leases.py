@@ -6,12 +6,12 @@ import base64
 import json
 
 import pytest
-from tests.support.world import WORKSPACE, World, result, text, tools
 
 from mango.domain.errors import Conflict, InvalidRequest, PreconditionFailed, Unauthenticated
 from mango.domain.principal import Principal
 from mango.domain.wire.work import HeartbeatQuery, PollQuery
 from mango.services import sessions, work, work_token
+from tests.support.world import WORKSPACE, World, result, text, tools
 
 BASH = ("bash", {"command": "true"})
 INTERRUPT = {"type": "user.interrupt"}

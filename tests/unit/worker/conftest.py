@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.worker.stub_api import StubApi
 
 from mango_worker import process_guard
 from mango_worker.tools.base import Cancel, ToolResult
 from mango_worker.tools.toolset import Toolset
+from tests.unit.worker.stub_api import StubApi
 
 Run = Callable[..., ToolResult]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.worker.conftest import Run, text_of
 
 from mango_worker.tools.base import Cancel
 from mango_worker.tools.bash import SHELL_ENDED
 from mango_worker.tools.environment import tool_environment
 from mango_worker.tools.toolset import Toolset
+from tests.unit.worker.conftest import Run, text_of
 
 
 def alive(marker: str) -> list[str]:

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.worker.conftest import Run, text_of
 
 from mango_worker.tools.base import ToolError
 from mango_worker.tools.edit import replace
+from tests.unit.worker.conftest import Run, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 

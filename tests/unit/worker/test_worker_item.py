@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.worker.stub_api import ENVIRONMENT, SESSION, TOKEN, StubApi
 
 from mango_worker.frame import encode_frame
 from mango_worker.item.outcome import Outcome
+from tests.unit.worker.stub_api import ENVIRONMENT, SESSION, TOKEN, StubApi
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 BOUND = 20.0

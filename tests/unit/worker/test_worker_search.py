@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.worker.conftest import Run, text_of
 
 from mango_worker.tools.base import Arguments, Cancel, Cancelled, ToolError
 from mango_worker.tools.grep import Grep
 from mango_worker.tools.patterns import Pattern, expand_braces
 from mango_worker.tools.workspace import Workspace
+from tests.unit.worker.conftest import Run, text_of
 
 GrepFor = Callable[..., str]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.worker.stub_api import ENVIRONMENT, KEY, TOKEN, StubApi
 
 from mango_worker.api import Api
 from mango_worker.errors import SandboxError, SandboxNotReady, WorkerError
@@ -19,6 +18,7 @@ from mango_worker.supervisor.loop import Supervisor
 from mango_worker.supervisor.processes import inherited_environment
 from mango_worker.supervisor.sandbox import Ended
 from mango_worker.supervisor.work import WorkItem
+from tests.unit.worker.stub_api import ENVIRONMENT, KEY, TOKEN, StubApi
 
 
 class Pretended:

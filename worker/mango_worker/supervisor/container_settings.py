@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import docker
 from docker.types import LogConfig, Mount, Ulimit
 
-import docker
 from mango_worker.supervisor.options import ContainerOptions
 from mango_worker.supervisor.work import WorkItem
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import docker
+
 from mango_worker.errors import SandboxError
 from mango_worker.frame import encode_frame
 from mango_worker.supervisor.container_settings import (

@@ -3,10 +3,10 @@
 import contextlib
 from collections.abc import Iterator
 
+import docker
 import docker.errors
 import requests.exceptions
 
-import docker
 from mango_worker.errors import SandboxError
 from mango_worker.text import one_line
 

@@ -10,9 +10,9 @@ import tarfile
 from contextlib import suppress
 from pathlib import Path
 
+import docker
 from docker.types import Mount
 
-import docker
 from mango_worker.errors import SandboxError, SandboxNotReady
 from mango_worker.supervisor.container_settings import (
     LABEL,
