@@ -43,6 +43,20 @@ class SystemIds:
         return secrets.token_urlsafe(32)
 
 
+def moment_of(id_: str) -> Micros | None:
+    """When `SystemIds` made an id; None for an id of another source."""
+    body = id_.rpartition("_")[2]
+    if len(body) != 2 + _TIME_LENGTH + _RANDOM_LENGTH or not body.startswith("01"):
+        return None
+    moment = 0
+    for digit in body[2 : 2 + _TIME_LENGTH]:
+        value = _DIGITS.find(digit)
+        if value < 0:
+            return None
+        moment = moment * len(_DIGITS) + value
+    return moment
+
+
 def _base62(number: int) -> str:
     digits = []
     for _ in range(_TIME_LENGTH):
