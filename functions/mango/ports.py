@@ -197,7 +197,8 @@ class ModelRequest:
     """Client tools: `{"name", "description", "input_schema"}`."""
     messages: Sequence[Json]
     """`{"role": "user" | "assistant", "content": [blocks]}` in provider form; assistant content is verbatim."""
-    max_tokens: int = 8192
+    max_tokens: int | None = None
+    """Output limit of this request; None leaves it to the client's setting."""
     session_id: str = ""
     thread_id: str = ""
 

@@ -10,7 +10,7 @@ from typing import Any
 from mango.domain import keys
 from mango.domain.principal import Credential, Principal
 from mango.domain.thread import Thread, read_thread
-from mango.domain.wire.agents import AgentCreate
+from mango.domain.wire.agents import AgentCreate, AgentListQuery
 from mango.domain.wire.environments import EnvironmentCreate
 from mango.domain.wire.events import EventListQuery, EventSend
 from mango.domain.wire.sessions import SessionCreate
@@ -106,6 +106,13 @@ class World:
             body["initial_events"] = [message(words) for words in messages]
         created = sessions.create(self.ctx, WORKSPACE, SessionCreate.parse(body))
         session_id: str = created["id"]
+        return session_id
+
+    def another_session(self, environment_id: str) -> str:
+        """In an environment that is there already, of the latest agent."""
+        agent_id = agents.list_page(self.ctx, WORKSPACE, AgentListQuery(limit=1))["data"][0]["id"]
+        body = {"agent": agent_id, "environment_id": environment_id}
+        session_id: str = sessions.create(self.ctx, WORKSPACE, SessionCreate.parse(body))["id"]
         return session_id
 
     # -- clients

@@ -20,6 +20,10 @@ class MalformedStream(ValueError):
     """The events do not make up an answer."""
 
 
+class CutOff(ValueError):
+    """The answer ended at its token limit in the middle of a tool call."""
+
+
 class Assembly:
     """Takes the events in order; `answer` is set by the one that completes it."""
 
@@ -33,12 +37,15 @@ class Assembly:
         self._stop: Json = {}
         self._usage: dict[str, int] = {}
         self._size = 0
+        self._broken: MalformedStream | None = None
+        """What is wrong with a tool call's input; whether it was cut off is seen at the end."""
 
     def take(self, event: Any) -> None:
         """Takes one event.
 
         Raises:
             MalformedStream: it cannot come at this place, or is no event.
+            CutOff: the answer ends in the middle of a tool call, at its token limit.
         """
         if not isinstance(event, dict):
             raise MalformedStream("an event is no object")
@@ -98,7 +105,7 @@ class Assembly:
             text = "".join(parts)
             if field == "partial_json":
                 if text.strip():
-                    block["input"] = _tool_input(text)
+                    self._read_input(block, text)
             else:
                 block[field] = block.get(field, "") + text
         if block.get("type") == "tool_use":
@@ -108,8 +115,19 @@ class Assembly:
         self._blocks.append(block)
         self._open = None
 
+    def _read_input(self, block: Json, text: str) -> None:
+        try:
+            block["input"] = _tool_input(text)
+        except MalformedStream as broken:
+            self._broken = broken
+
     def _finish(self) -> None:
         reason = self._stop.get("stop_reason")
+        calling = self._broken is not None or (self._open is not None and self._open.get("type") == "tool_use")
+        if reason == "max_tokens" and calling:
+            raise CutOff
+        if self._broken is not None:
+            raise self._broken
         if self._open is not None or not isinstance(reason, str) or not reason:
             raise MalformedStream("the message ends unfinished")
         try:

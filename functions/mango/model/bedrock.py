@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mango.model.errors import transport_error
-from mango.model.streaming import IDLE_LIMIT, TIME_LIMIT, StreamingModel
+from mango.model.streaming import IDLE_LIMIT, MAX_TOKENS, TIME_LIMIT, StreamingModel
 from mango.ports import ModelRequest
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ class BedrockModel(StreamingModel):
         base_url: str | None = None,
         time_limit: float = TIME_LIMIT,
         idle_limit: float = IDLE_LIMIT,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
         """`base_url` is for endpoints other than the region's public one: a VPC endpoint, or a test's."""
-        super().__init__((), time_limit, idle_limit)
+        super().__init__((), time_limit, idle_limit, max_tokens)
         self._region = region
         self._base_url = base_url
 

@@ -10,11 +10,14 @@ FAST_BETA = "fast-mode-2026-02-01"
 _CACHED: Json = {"type": "ephemeral"}
 
 
-def request_body(request: ModelRequest) -> Json:
-    """The body. Sets the marks for prompt caching; changes nothing of the request itself."""
+def request_body(request: ModelRequest, max_tokens: int) -> Json:
+    """The body; `max_tokens` where the request has no limit of its own.
+
+    Sets the marks for prompt caching; changes nothing of the request itself.
+    """
     body: Json = {
         "model": request.model["id"],
-        "max_tokens": request.max_tokens,
+        "max_tokens": request.max_tokens or max_tokens,
         "messages": _with_marks(list(request.messages)),
         "stream": True,
     }

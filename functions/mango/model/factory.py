@@ -12,7 +12,7 @@ from mango.model.bedrock import BedrockModel
 from mango.model.messages import Auth, MessagesModel
 from mango.model.offline import THINK_SECONDS, OfflineModel
 from mango.model.scripted import ScriptedModel, ScriptNotFound, find_script
-from mango.model.streaming import TIME_LIMIT
+from mango.model.streaming import MAX_TOKENS, TIME_LIMIT
 from mango.ports import ModelClient
 
 Kind = Literal["offline", "scripted", "messages", "bedrock"]
@@ -38,6 +38,7 @@ class ModelSettings:
     """For tests and examples, which put it into the agents they create; requests carry the agent's own model id."""
     think_seconds: float = THINK_SECONDS
     time_limit: float = TIME_LIMIT
+    max_tokens: int = MAX_TOKENS
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ModelSettings:
@@ -62,6 +63,7 @@ class ModelSettings:
             region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or None,
             model_id=environ.get("MANGO_MODEL_ID", "").strip() or None,
             think_seconds=_seconds(environ.get("MANGO_OFFLINE_THINK_SECONDS", "").strip()),
+            max_tokens=_tokens(environ.get("MANGO_MODEL_MAX_TOKENS", "").strip()),
         )
 
 
@@ -82,8 +84,14 @@ def model_client(settings: ModelSettings) -> ModelClient:
     if settings.kind == "bedrock":
         if not settings.region:
             raise ModelSettingsError("MANGO_MODEL=bedrock needs the region: set AWS_REGION")
-        return BedrockModel(settings.region, time_limit=settings.time_limit)
-    return MessagesModel(settings.base_url, settings.api_key, settings.auth, time_limit=settings.time_limit)
+        return BedrockModel(settings.region, time_limit=settings.time_limit, max_tokens=settings.max_tokens)
+    return MessagesModel(
+        settings.base_url,
+        settings.api_key,
+        settings.auth,
+        time_limit=settings.time_limit,
+        max_tokens=settings.max_tokens,
+    )
 
 
 def _kind(value: str, configured: bool) -> tuple[Kind, str]:
@@ -141,3 +149,11 @@ def _seconds(value: str) -> float:
             f"MANGO_OFFLINE_THINK_SECONDS is {value[:80]!r}; use a number of seconds from 0 to 600, such as 0.5"
         )
     return seconds
+
+
+def _tokens(value: str) -> int:
+    if not value:
+        return MAX_TOKENS
+    if not (value.isascii() and value.isdecimal() and 1 <= int(value[:9]) <= 1_000_000 and len(value) < 8):
+        raise ModelSettingsError(f"MANGO_MODEL_MAX_TOKENS is {value[:80]!r}; use a whole number such as {MAX_TOKENS}")
+    return int(value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from mango.model.streaming import IDLE_LIMIT, TIME_LIMIT, StreamingModel
+from mango.model.streaming import IDLE_LIMIT, MAX_TOKENS, TIME_LIMIT, StreamingModel
 
 if TYPE_CHECKING:
     import anthropic
@@ -28,9 +28,10 @@ class MessagesModel(StreamingModel):
         *,
         time_limit: float = TIME_LIMIT,
         idle_limit: float = IDLE_LIMIT,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
         password = urlsplit(base_url).password or ""
-        super().__init__((api_key, password), time_limit, idle_limit)
+        super().__init__((api_key, password), time_limit, idle_limit, max_tokens)
         self._base_url = base_url
         self._api_key = api_key
         self._auth = auth

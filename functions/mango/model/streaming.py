@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mango.model.assembly import Assembly, MalformedStream
+from mango.model.assembly import Assembly, CutOff, MalformedStream
 from mango.model.body import request_body, request_headers
 from mango.model.connection import TimeLimitReached, read_events
 from mango.model.errors import permanent_error, status_error, transport_error
@@ -25,14 +25,18 @@ TIME_LIMIT = 780.0
 IDLE_LIMIT = 300.0
 """Seconds of silence after which the connection counts as dead; long prompts are read in silence by some servers."""
 
+MAX_TOKENS = 16_384
+"""Output limit of a request, in tokens; a long file written in one tool call must fit."""
+
 
 class StreamingModel(ABC):
     """Makes requests, each on a connection of its own; safe for many threads."""
 
-    def __init__(self, secrets: tuple[str, ...], time_limit: float, idle_limit: float) -> None:
+    def __init__(self, secrets: tuple[str, ...], time_limit: float, idle_limit: float, max_tokens: int) -> None:
         self._secrets = secrets
         self._time_limit = time_limit
         self._idle_limit = idle_limit
+        self._max_tokens = max_tokens
 
     @property
     @abstractmethod
@@ -65,6 +69,11 @@ class StreamingModel(ABC):
                     return assembly.answer
         except TimeLimitReached:
             raise transport_error(f"the model did not finish within {self._time_limit:g} s") from None
+        except CutOff:
+            raise permanent_error(
+                f"the answer reached its limit of {request.max_tokens or self._max_tokens} tokens in the middle of a "
+                "tool call; raise MANGO_MODEL_MAX_TOKENS, or have the agent work in smaller steps"
+            ) from None
         except MalformedStream as malformed:
             raise transport_error(f"the model endpoint sent a malformed stream: {malformed}") from None
         finally:
@@ -96,7 +105,7 @@ class StreamingModel(ABC):
             return self._client(http_client).post(
                 "/v1/messages",
                 cast_to=object,
-                body=request_body(request),
+                body=request_body(request, self._max_tokens),
                 options={"headers": {**request_headers(request), **self._headers()}},
                 stream=True,
                 stream_cls=anthropic.Stream[object],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from mango.services.work_token import authenticate_token
 __all__ = ["acknowledge", "authenticate_token", "heartbeat", "list_page", "poll", "retrieve", "stats", "stop"]
 
 CANDIDATES = 50
-"""Queue rows that one poll looks at."""
+"""Queue rows read at a time."""
 POLLER_SECONDS = 30
 """A worker counts as polling for so long after its last poll."""
 MARK_EVERY = 10
@@ -74,13 +75,21 @@ def _claim_next(ctx: Context, environment_id: str, query: PollQuery) -> dict[str
     return None
 
 
-def _candidates(ctx: Context, environment_id: str, work_id: str | None) -> list[Work]:
+def _candidates(ctx: Context, environment_id: str, work_id: str | None) -> Iterator[Work]:
+    """Work that a poller may look at, oldest first; claimed items stay listed until they are acknowledged."""
     if work_id:
-        wanted = [keys.work(environment_id, work_id)]
-    else:
-        page = ctx.store.query(f"ENV#{environment_id}", prefix=keys.QUEUE_PREFIX, limit=CANDIDATES)
+        item = ctx.store.get(keys.work(environment_id, work_id))
+        if item:
+            yield read_work(item)
+        return
+    after: str | None = None
+    while True:
+        page = ctx.store.query(f"ENV#{environment_id}", prefix=keys.QUEUE_PREFIX, after=after, limit=CANDIDATES)
         wanted = [keys.work(environment_id, str(item["work_id"])) for _, item in page.items]
-    return [read_work(item) for item in ctx.store.get_many(wanted) if item]
+        yield from (read_work(item) for item in ctx.store.get_many(wanted) if item)
+        after = page.next
+        if after is None:
+            return
 
 
 def _claim(ctx: Context, seen: Work, reclaim_ms: int | None) -> dict[str, Any] | None:
@@ -248,7 +257,7 @@ def stats(ctx: Context, principal: Principal, environment_id: str) -> dict[str, 
     """How much work waits, and who asks for it."""
     check_environment(ctx, principal, environment_id)
     now = ctx.clock.now()
-    works = [work for work in _all_queued(ctx, environment_id) if work.state is not WorkState.STOPPED]
+    works = [work for work in _candidates(ctx, environment_id, None) if work.state is not WorkState.STOPPED]
     queued = [work for work in works if work.claimable(now)]
     pollers = ctx.store.query(f"ENV#{environment_id}", prefix=keys.POLLER_PREFIX)
     recent = [item for _, item in pollers.items if _int(item["at"]) > now - POLLER_SECONDS * SECOND]
@@ -259,18 +268,6 @@ def stats(ctx: Context, principal: Principal, environment_id: str) -> dict[str, 
         "oldest_queued_at": rfc3339(min(work.created_at for work in queued)) if queued else None,
         "workers_polling": len(recent),
     }
-
-
-def _all_queued(ctx: Context, environment_id: str) -> list[Work]:
-    works: list[Work] = []
-    after = None
-    while True:
-        page = ctx.store.query(f"ENV#{environment_id}", prefix=keys.QUEUE_PREFIX, after=after)
-        wanted = [keys.work(environment_id, str(item["work_id"])) for _, item in page.items]
-        works += [read_work(item) for item in ctx.store.get_many(wanted) if item]
-        after = page.next
-        if after is None:
-            return works
 
 
 def _mark_poller(ctx: Context, environment_id: str, worker_id: str) -> None:

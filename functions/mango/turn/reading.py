@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from mango.domain.ledger import Event
 from mango.domain.tools import classify, permission
 from mango.ports import Ids, Json, ModelAnswer, ModelError
 from mango.services import outgoing
-from mango.turn.transcript import Answer
+from mango.turn.transcript import Answer, is_blank
 
 COMPLETING = frozenset({"end_turn", "stop_sequence", "refusal", "max_tokens", "model_context_window_exceeded"})
 """Stop reasons that end a turn when no tool is called (spec mango.md, section 3.5)."""
@@ -40,13 +40,16 @@ class Said:
         return bool(self.answer.calls)
 
 
-def read_answer(ids: Ids, snapshot: Mapping[str, Any], answer: ModelAnswer) -> Said:
+def read_answer(ids: Ids, snapshot: Mapping[str, Any], answer: ModelAnswer, used: Set[str] = frozenset()) -> Said:
     """Turns a provider's answer into events.
+
+    `used` are the provider ids of earlier calls: some endpoints number calls anew in each answer, and refuse a
+    conversation in which an id comes twice, so such a call gets an id of ours.
 
     Raises:
         ModelError: the answer contradicts itself; not retryable.
     """
-    content: list[Json] = [clean(block) for block in answer.content]
+    content = _with_own_ids(ids, [clean(block) for block in answer.content], used)
     uses = [block for block in content if block["type"] == "tool_use"]
     _check(answer.stop_reason, len(uses))
     events = _speech(ids, content)
@@ -70,6 +73,18 @@ def read_answer(ids: Ids, snapshot: Mapping[str, Any], answer: ModelAnswer) -> S
     )
 
 
+def _with_own_ids(ids: Ids, content: list[Json], used: Set[str]) -> list[Json]:
+    taken = set(used)
+    unique: list[Json] = []
+    for block in content:
+        if block["type"] == "tool_use":
+            if not block["id"] or block["id"] in taken:
+                block = {**block, "id": ids.new("toolu")}
+            taken.add(block["id"])
+        unique.append(block)
+    return unique
+
+
 def _check(stop_reason: str, uses: int) -> None:
     if uses and stop_reason == "tool_use":
         return
@@ -87,7 +102,7 @@ def _speech(ids: Ids, content: list[Json]) -> list[Event]:
     events: list[Event] = []
     if any(block["type"] in ("thinking", "redacted_thinking") for block in content):
         events.append(outgoing.event(ids, "agent.thinking"))
-    texts = [block["text"] for block in content if block["type"] == "text" and block["text"]]
+    texts = [block["text"] for block in content if block["type"] == "text" and not is_blank(block)]
     if texts:
         blocks = [{"type": "text", "text": text} for text in texts]
         events.append(outgoing.event(ids, "agent.message", content=blocks))

@@ -12,7 +12,7 @@ from mango.turn.claim import Claimed, Done, claim
 from mango.turn.context import TurnContext
 from mango.turn.finish import Finish, Finished
 from mango.turn.reading import read_answer
-from mango.turn.transcript import load
+from mango.turn.transcript import Transcript, load
 
 
 def run_round(turn: TurnContext, session_id: str, thread_id: str, execution: str) -> Json:
@@ -37,7 +37,8 @@ def _ask(turn: TurnContext, claimed: Claimed) -> Finished | None:
     """Makes the request; None when this round was deposed meanwhile."""
     ctx, thread = turn.services, claimed.thread
     snapshot = turn.snapshots.get(thread.session_id, lambda: load_snapshot(ctx, thread.session_id))
-    request = _request(turn, thread, snapshot)
+    transcript = load(turn.transcripts, ctx.store, ctx.blobs, thread.session_id, thread.thread_id, thread.head)
+    request = _request(thread, snapshot, transcript)
     cancellation = Cancellation()
     with watch.Watch(ctx, thread, cancellation) as watching:
         try:
@@ -47,7 +48,7 @@ def _ask(turn: TurnContext, claimed: Claimed) -> Finished | None:
         except ModelError as error:
             return Finished(error=error)
     try:
-        return Finished(said=read_answer(ctx.ids, snapshot, answer), usage=answer.usage)
+        return Finished(said=read_answer(ctx.ids, snapshot, answer, transcript.used), usage=answer.usage)
     except ModelError as error:
         return Finished(usage=answer.usage, error=error)
 
@@ -61,9 +62,7 @@ def _cancelled(reason: str) -> Finished | None:
     return Finished()
 
 
-def _request(turn: TurnContext, thread: Thread, snapshot: Event) -> ModelRequest:
-    ctx = turn.services
-    transcript = load(turn.transcripts, ctx.store, ctx.blobs, thread.session_id, thread.thread_id, thread.head)
+def _request(thread: Thread, snapshot: Event, transcript: Transcript) -> ModelRequest:
     return ModelRequest(
         model=snapshot["model"],
         system=snapshot["system"],

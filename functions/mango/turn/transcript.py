@@ -59,16 +59,20 @@ class Transcript:
     messages: list[Json] = field(default_factory=list)
     calls: dict[str, str] = field(default_factory=dict)
     """Calls without a result yet: event id to provider id."""
+    used: set[str] = field(default_factory=set)
+    """Provider ids of all calls so far; endpoints refuse one that comes twice."""
 
     def copy(self) -> Transcript:
         """Independent enough: messages are replaced when they grow, never changed."""
-        return Transcript(self.seq, list(self.messages), dict(self.calls))
+        return Transcript(self.seq, list(self.messages), dict(self.calls), set(self.used))
 
     def add(self, commit: Commit, answer: Answer | None) -> None:
         """Appends what a commit said. Its own results (of calls that must not run) come after its answer."""
-        if answer is not None and answer.content:
-            self.messages.append({"role": "assistant", "content": answer.content})
+        said = [block for block in answer.content if not is_blank(block)] if answer else []
+        if answer is not None and said:
+            self.messages.append({"role": "assistant", "content": said})
             self.calls.update(answer.calls)
+            self.used.update(answer.calls.values())
         blocks = [block for event in commit.events for block in self._blocks(event)]
         if blocks:
             self._say(blocks)
@@ -83,7 +87,7 @@ class Transcript:
 
     def _blocks(self, event: Event) -> list[Json]:
         if event["type"] == "user.message":
-            return [provider_block(block) for block in event["content"]]
+            return [provider_block(block) for block in event["content"] if not is_blank(block)]
         if event["type"] in RESULT_EVENTS:
             call_id = event[RESULT_EVENTS[event["type"]]]
             provider_id = self.calls.pop(call_id, None)
@@ -93,7 +97,7 @@ class Transcript:
 
 def _tool_result(provider_id: str, event: Event) -> Json:
     result: Json = {"type": "tool_result", "tool_use_id": provider_id}
-    content = [provider_block(block) for block in event.get("content") or []]
+    content = [provider_block(block) for block in event.get("content") or [] if not is_blank(block)]
     if content:
         result["content"] = content
     if event.get("is_error"):
@@ -101,11 +105,13 @@ def _tool_result(provider_id: str, event: Event) -> Json:
     return result
 
 
+def is_blank(block: Json) -> bool:
+    """Text of nothing but white space, which models say and endpoints refuse to be told."""
+    return bool(block["type"] == "text" and not block["text"].strip())
+
+
 def provider_block(block: Json) -> Json:
-    """A content block of an event in the Messages protocol's form. Both use the same shapes for what is supported;
-    empty text, which the protocol refuses, becomes a space."""
-    if block["type"] == "text":
-        return {"type": "text", "text": block["text"] or " "}
+    """A content block of an event in the Messages protocol's form. Both use the same shapes for what is supported."""
     return {name: value for name, value in block.items() if value is not None}
 
 

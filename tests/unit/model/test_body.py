@@ -34,13 +34,13 @@ def conversation(rounds: int) -> list[Json]:
 
 
 def test_marks_of_a_long_conversation() -> None:
-    body = request_body(ask(conversation(3), [BASH, BASH], system="s"))
+    body = request_body(ask(conversation(3), [BASH, BASH], system="s"), 1000)
     assert marks(body) == ["system", "4.1", "6.1"]
     assert body["messages"][6]["content"][1]["cache_control"] == MARK
 
 
 def test_the_next_request_marks_where_this_one_ended() -> None:
-    this, following = (marks(request_body(ask(conversation(n), [BASH]))) for n in (2, 3))
+    this, following = (marks(request_body(ask(conversation(n), [BASH]), 1000)) for n in (2, 3))
     assert this[-1] in following
 
 
@@ -57,13 +57,13 @@ def test_the_next_request_marks_where_this_one_ended() -> None:
     ],
 )
 def test_marks(messages: list[Json], fields: dict[str, Any], expected: list[str]) -> None:
-    assert marks(request_body(ask(messages, **fields))) == expected
+    assert marks(request_body(ask(messages, **fields), 1000)) == expected
 
 
 def test_the_request_stays_as_it_was() -> None:
     request = ask(conversation(3), [BASH], system="s")
     before = copy.deepcopy(request)
-    request_body(request)
+    request_body(request, 1000)
     assert request == before
 
 
@@ -80,7 +80,7 @@ def test_the_request_stays_as_it_was() -> None:
 )
 def test_effort_and_speed(model: Json, added: Json, beta: str | None) -> None:
     request = ask([user("a")], model=model)
-    body = request_body(request)
+    body = request_body(request, 1000)
     assert {key: body[key] for key in body.keys() - {"model", "max_tokens", "messages", "stream"}} == added
     assert body["model"] == "m"
     assert request_headers(request).get("anthropic-beta") == beta

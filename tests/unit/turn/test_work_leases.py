@@ -219,3 +219,16 @@ def test_an_interrupt_closes_the_call_and_the_worker_finds_nothing_to_do(world: 
         world.send(session, result(call), principal=holder)
     world.stop(holder)
     assert world.claim() is None
+
+
+def test_claimed_items_do_not_hide_the_work_behind_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "CANDIDATES", 3)
+    parked(world)
+    first = world.environment_id
+    sessions_here = [world.another_session(first) for _ in range(7)]
+    for session in sessions_here:
+        world.say(session, "go")
+        world.drive(tools(BASH))
+    claimed = [world.claim() for _ in range(9)]
+    assert len({item["id"] for item in claimed if item}) == 8
+    assert claimed[8] is None
