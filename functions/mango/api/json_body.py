@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from mango.domain.errors import ContentTooLarge, InvalidRequest
@@ -18,6 +20,12 @@ MAX_DEPTH = 100
 MAX_DIGITS = 38
 """Digits of an integer: what the table, and hardly any other reader, keeps exactly."""
 
+MAX_VALUES = 1_000_000
+"""Values in one body. What they become in memory is many times their text, and takes seconds to look through."""
+
+_NEXT_VALUE = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+"?+|[\[{](?=\s*+[\]}]))*+(?:[,\[{]|\Z)', re.DOTALL)
+"""Up to where another value begins: behind a comma, or inside of an array or object that is not empty; else the end.
+Steps over texts whole, and never back, so that no body takes more than linear time."""
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD]")
 
 
@@ -29,12 +37,14 @@ def decode(body: bytes, headers: Mapping[str, str]) -> Any:
     """The value of a non-empty body.
 
     Raises:
-        InvalidRequest: the content type is not JSON, or the text is not JSON that everybody reads alike.
+        InvalidRequest: the content type is not JSON, or the text is not JSON that everybody reads alike, or it holds
+            more than `MAX_VALUES` values.
         ContentTooLarge: the body is over 32 MiB.
     """
     if len(body) > MAX_BODY:
         raise too_large()
     _check_content_type(headers.get("content-type", ""))
+    _check_values(body)
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -74,11 +84,19 @@ def _check_content_type(given: str) -> None:
             raise InvalidRequest("content-type must name charset utf-8 or none")
 
 
+def _check_values(body: bytes) -> None:
+    """Before anything is made of them."""
+    if body.count(b",") + body.count(b"[") + body.count(b"{") < MAX_VALUES:
+        return
+    steps = islice(_NEXT_VALUE.finditer(body), MAX_VALUES + 1, None)  # a last, empty one is found at the end
+    if next(steps, None) is not None:
+        raise InvalidRequest(f"holds more than {MAX_VALUES} values", path="body")
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise _Refused(f"holds the key {twice[:80]!r} twice in one object")
     return value
 

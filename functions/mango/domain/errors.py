@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+MAX_SHOWN = 200
+"""Characters of a path, or of another text of the request, that an answer repeats."""
+MAX_MESSAGE = 1000
+"""Characters of any message, whatever went into it."""
+
+
+def shown(text: str, most: int = MAX_SHOWN) -> str:
+    """What of a text may be repeated: answers and logs must not grow with what a client sends."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
 
 class MangoError(Exception):
     """Something went wrong on our side."""
 
     def __init__(self, message: str | None = None, *, details: dict[str, Any] | None = None) -> None:
-        super().__init__(message or (type(self).__doc__ or "").strip())
+        super().__init__(shown(message or (type(self).__doc__ or "").strip(), MAX_MESSAGE))
         self.details = details
 
     @property
@@ -23,7 +33,8 @@ class InvalidRequest(MangoError):
     def __init__(
         self, message: str | None = None, *, path: str | None = None, details: dict[str, Any] | None = None
     ) -> None:
-        """`path` is the field's place, `tools.0.configs.2.name`; it is put before the message."""
+        """`path` is the field's place, `tools.0.configs.2.name`; it is put before the message, cut where it is long."""
+        path = path and shown(path)
         super().__init__(f"{path}: {message}" if path and message else message, details=details)
         self.path = path
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, Tag
 
 from mango.domain.wire.base import (
     Json,
+    Many,
     Metadata,
     Name,
     ResourceId,
@@ -133,8 +134,8 @@ def _multiagent(value: Json) -> Json:
 
 
 Multiagent = Annotated[dict[str, Any], AfterValidator(_multiagent)]
-McpServers = Annotated[list[McpServer], Field(max_length=MAX_SERVERS)]
-Skills = Annotated[list[Skill], Field(max_length=MAX_SKILLS)]
+McpServers = Annotated[Many[McpServer], Field(max_length=MAX_SERVERS)]
+Skills = Annotated[Many[Skill], Field(max_length=MAX_SKILLS)]
 System = Annotated[Text, Field(max_length=MAX_SYSTEM)]
 
 

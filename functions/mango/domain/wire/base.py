@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from mango.domain.errors import InvalidRequest, Unsupported
-from mango.domain.wire.errors import UNION, fault, invalid, kind_of, one_of
+from mango.domain.wire.errors import UNION, fault, invalid, kind_of, one_of, spelt
 
 Json = dict[str, Any]
+Path = tuple[str | int, ...]
+
+Entry = TypeVar("Entry")
+Many = Annotated[list[Entry], Field(fail_fast=True)]
+"""A list that stops at its first fault: only one is answered, and there may be as many as entries."""
 
 MAX_METADATA = 16
 MAX_METADATA_KEY = 64
@@ -39,6 +53,17 @@ class WireModel(BaseModel):
         model.check_supported("")
         return model
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_more_than_are_known(cls, value: Any) -> Any:
+        """More keys than fields: one is unknown. Found here, it is one fault, and not one for each unknown key."""
+        if isinstance(value, dict) and len(value) > len(cls.model_fields):
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            for name in value:
+                if name not in known:
+                    raise fault("is not a known field; remove it", name)
+        return value
+
     def check_supported(self, at: str) -> None:
         """Raises `Unsupported` for what is well-formed but not built; `at` is the path of this object."""
 
@@ -49,7 +74,7 @@ class WireModel(BaseModel):
 
 def below(at: str, *parts: str | int) -> str:
     """The path of a part of the object at `at`."""
-    return ".".join([*([at] if at else []), *(str(part) for part in parts)])
+    return spelt([*([at] if at else []), *parts])
 
 
 def unsupported(at: str, what: str) -> Unsupported:
@@ -57,28 +82,43 @@ def unsupported(at: str, what: str) -> Unsupported:
     return Unsupported(f"{what} is not supported yet", path=at)
 
 
+def place_of(value: Any, bad: Callable[[Any], bool]) -> Path | None:
+    """Where the first part is that is bad; for a bad key, where its object is.
+
+    The path is put together on the way back from what was found: spelt for every part, it would take as much memory
+    as the longest name times the number of parts.
+    """
+    if bad(value):
+        return ()
+    if isinstance(value, dict) and any(map(bad, value)):
+        return ()
+    for name, inner in _inside(value):
+        if (found := place_of(inner, bad)) is not None:
+            return (name, *found)
+    return None
+
+
+def _inside(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
 def refuse_surrogates(value: Any) -> None:
     """Lone surrogates cannot be stored or sent on as UTF-8, wherever they are."""
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        at, part = stack.pop()
-        if isinstance(part, str):
-            _refuse_surrogate(at, part)
-        elif isinstance(part, dict):
-            for key in part:
-                _refuse_surrogate(at, key)
-            stack.extend((below(at, key), inner) for key, inner in part.items())
-        elif isinstance(part, list):
-            stack.extend((below(at, n), inner) for n, inner in enumerate(part))
+    place = place_of(value, _holds_surrogate)
+    if place is not None:
+        raise InvalidRequest("holds a lone surrogate; text must be valid Unicode", path=spelt(place) or "body")
 
 
-def _refuse_surrogate(at: str, text: str) -> None:
-    if text.isascii():
-        return
+def _holds_surrogate(part: Any) -> bool:
+    if not isinstance(part, str) or part.isascii():
+        return False
     try:
-        text.encode()
+        part.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("holds a lone surrogate; text must be valid Unicode", path=at or "body") from None
+        return True
+    return False
 
 
 def _no_nul(text: str) -> str:
@@ -126,18 +166,11 @@ Metadata = Annotated[dict[str, str], BeforeValidator(_metadata)]
 """The bag of pairs that every resource may carry."""
 
 
-def refuse_nul(value: Any, *path: str | int) -> None:
+def refuse_nul(value: Any) -> None:
     """For free-form JSON: no NUL in any text or key."""
-    if isinstance(value, str):
-        if "\x00" in value:
-            raise fault("must not hold the NUL character", *path)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            refuse_nul(key, *path)
-            refuse_nul(inner, *path, key)
-    elif isinstance(value, list):
-        for n, inner in enumerate(value):
-            refuse_nul(inner, *path, n)
+    place = place_of(value, lambda part: isinstance(part, str) and "\x00" in part)
+    if place is not None:
+        raise fault("must not hold the NUL character", *place)
 
 
 def _tag(value: Any) -> str | None:

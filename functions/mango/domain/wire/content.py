@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
-from mango.domain.wire.base import Text, WireModel, below, by_type, unsupported
+from mango.domain.wire.base import Many, Text, WireModel, below, by_type, unsupported
 from mango.domain.wire.errors import fault
 
 MAX_BLOCKS = 1000
@@ -130,7 +130,7 @@ class SearchResultBlock(WireModel):
     type: Literal["search_result"]
     source: Text
     title: Text
-    content: Annotated[list[SearchResultText], Field(max_length=MAX_BLOCKS)]
+    content: Annotated[Many[SearchResultText], Field(max_length=MAX_BLOCKS)]
     citations: SearchResultCitations
 
 
@@ -147,8 +147,8 @@ ResultBlock = Annotated[
     | Annotated[SearchResultBlock, Tag("<search_result>")],
     by_type("text", "image", "document", "search_result"),
 ]
-MessageContent = Annotated[list[MessageBlock], Field(min_length=1, max_length=MAX_BLOCKS)]
-ResultContent = Annotated[list[ResultBlock], Field(max_length=MAX_BLOCKS)]
+MessageContent = Annotated[Many[MessageBlock], Field(min_length=1, max_length=MAX_BLOCKS)]
+ResultContent = Annotated[Many[ResultBlock], Field(max_length=MAX_BLOCKS)]
 
 
 def check_blocks(blocks: list[MessageBlock] | list[ResultBlock], at: str) -> None:

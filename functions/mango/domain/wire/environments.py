@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
-from mango.domain.wire.base import Metadata, Name, Text, WireModel, below, by_type, unsupported
+from mango.domain.wire.base import Many, Metadata, Name, Text, WireModel, below, by_type, unsupported
 from mango.domain.wire.errors import fault
 from mango.domain.wire.query import Flag, QueryModel, WholeNumber
 
@@ -22,7 +22,7 @@ def _host(text: str) -> str:
 
 
 Host = Annotated[str, AfterValidator(_host)]
-Packages = Annotated[list[Annotated[Text, Field(min_length=1, max_length=256)]], Field(max_length=256)]
+Packages = Annotated[Many[Annotated[Text, Field(min_length=1, max_length=256)]], Field(max_length=256)]
 
 
 class UnrestrictedNetwork(WireModel):
@@ -33,7 +33,7 @@ class LimitedNetwork(WireModel):
     type: Literal["limited"]
     allow_mcp_servers: bool | None = None
     allow_package_managers: bool | None = None
-    allowed_hosts: Annotated[list[Host], Field(max_length=256)] | None = None
+    allowed_hosts: Annotated[Many[Host], Field(max_length=256)] | None = None
 
 
 Network = Annotated[

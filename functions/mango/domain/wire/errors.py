@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from mango.domain.errors import InvalidRequest
+from mango.domain.errors import InvalidRequest, shown
 
 TAG_OPEN = "<"
 """Tags of unions are spelt `<tag>`, which no field is named, so that they can be left out of paths."""
@@ -18,6 +18,8 @@ UNION = "wire_union"
 """The error type of a union none of whose members fits; its message lists the members' types in quotes."""
 MAX_NAMED = 12
 """Longer choices are not spelt out in a message."""
+MAX_NAME = 80
+"""Characters of one name in a path."""
 
 Context = dict[str, Any]
 
@@ -37,7 +39,12 @@ def invalid(error: ValidationError) -> InvalidRequest:
     if first["type"] == UNION and isinstance(given, dict) and "`type`" in text:
         path.append("type")
         text = f"must be {one_of(_quoted(text))}" if "type" in given else "is required"
-    return InvalidRequest(text, path=".".join(str(part) for part in path) or "body")
+    return InvalidRequest(text, path=spelt(path) or "body")
+
+
+def spelt(path: Iterable[str | int]) -> str:
+    """A path as clients read it; long names are cut, so that what follows them still shows."""
+    return ".".join(shown(str(part), MAX_NAME) for part in path)
 
 
 def kind_of(value: Any) -> str:

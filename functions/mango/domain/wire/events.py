@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from mango.domain.wire.base import ResourceId, Text, WireModel, below, by_type, unsupported
+from mango.domain.wire.base import Many, ResourceId, Text, WireModel, below, by_type, unsupported
 from mango.domain.wire.content import MAX_BLOCKS, MessageContent, ResultContent, TextBlock, check_blocks
 from mango.domain.wire.errors import fault
 from mango.domain.wire.query import Moment, QueryModel, WholeNumber
@@ -92,7 +92,7 @@ class UserDefineOutcome(WireModel):
 
 class SystemMessage(WireModel):
     type: Literal["system.message"]
-    content: Annotated[list[TextBlock], Field(min_length=1, max_length=MAX_BLOCKS)]
+    content: Annotated[Many[TextBlock], Field(min_length=1, max_length=MAX_BLOCKS)]
 
     def check_supported(self, at: str) -> None:
         raise unsupported(at, "an event of type 'system.message'")
@@ -125,7 +125,7 @@ InitialEvent = Annotated[
 class EventSend(WireModel):
     """Body of sending events: all are accepted or none."""
 
-    events: Annotated[list[InputEvent], Field(min_length=1, max_length=MAX_EVENTS)]
+    events: Annotated[Many[InputEvent], Field(min_length=1, max_length=MAX_EVENTS)]
 
     def check_supported(self, at: str) -> None:
         for n, event in enumerate(self.events):
@@ -184,7 +184,7 @@ class EventListQuery(QueryModel):
     limit: Annotated[WholeNumber, Field(ge=1, le=1000)] = 100
     order: Literal["asc", "desc"] = "asc"
     page: str | None = None
-    types: list[EventType] | None = None
+    types: Many[EventType] | None = None
     created_at_gt: Moment | None = Field(default=None, alias="created_at[gt]")
     created_at_gte: Moment | None = Field(default=None, alias="created_at[gte]")
     created_at_lt: Moment | None = Field(default=None, alias="created_at[lt]")

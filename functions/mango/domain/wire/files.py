@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mango.domain.errors import InvalidRequest
-from mango.domain.wire.base import ResourceId, refuse_surrogates
+from mango.domain.wire.base import Many, ResourceId, refuse_surrogates
 from mango.domain.wire.query import QueryModel, WholeNumber
 
 MAX_FILE_BYTES = 524_288_000
@@ -25,7 +25,7 @@ DEFAULT_MIME = "application/octet-stream"
 class FileListQuery(QueryModel):
     """Pages by `page`, or in the older form by `after_id` and `before_id`; or one page of `ids`."""
 
-    ids: Annotated[list[ResourceId], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    ids: Annotated[Many[ResourceId], Field(min_length=1, max_length=MAX_IDS)] | None = None
     limit: Annotated[WholeNumber, Field(ge=1, le=1000)] | None = None
     page: str | None = None
     scope_id: ResourceId | None = None

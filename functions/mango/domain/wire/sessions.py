@@ -14,7 +14,7 @@ from mango.domain.wire.agents import (
     check_model,
     check_servers_and_skills,
 )
-from mango.domain.wire.base import Metadata, ResourceId, Text, WireModel, below, by_type, unsupported
+from mango.domain.wire.base import Many, Metadata, ResourceId, Text, WireModel, below, by_type, unsupported
 from mango.domain.wire.errors import fault
 from mango.domain.wire.events import InitialEvent
 from mango.domain.wire.query import Flag, Moment, QueryModel, WholeNumber
@@ -130,9 +130,9 @@ class SessionCreate(WireModel):
     environment_id: ResourceId
     title: Annotated[Text, Field(max_length=MAX_TITLE)] | None = None
     metadata: Metadata = Field(default_factory=dict)
-    initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS)] = Field(default_factory=list)
-    resources: Annotated[list[Resource], Field(max_length=MAX_RESOURCES)] = Field(default_factory=list)
-    vault_ids: Annotated[list[ResourceId], Field(max_length=MAX_VAULTS)] = Field(default_factory=list)
+    initial_events: Annotated[Many[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS)] = Field(default_factory=list)
+    resources: Annotated[Many[Resource], Field(max_length=MAX_RESOURCES)] = Field(default_factory=list)
+    vault_ids: Annotated[Many[ResourceId], Field(max_length=MAX_VAULTS)] = Field(default_factory=list)
     budget: Budget | None = None
 
     def check_supported(self, at: str) -> None:
@@ -167,7 +167,7 @@ class SessionListQuery(QueryModel):
     memory_store_id: ResourceId | None = None
     order: Literal["asc", "desc"] = "desc"
     page: str | None = None
-    statuses: list[Status] | None = None
+    statuses: Many[Status] | None = None
 
     @model_validator(mode="after")
     def _version_needs_agent(self) -> SessionListQuery:

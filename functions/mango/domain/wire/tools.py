@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, Tag, model_validator
 
-from mango.domain.wire.base import Text, WireModel, below, by_type, refuse_nul, unsupported
+from mango.domain.wire.base import Many, Text, WireModel, below, by_type, place_of, refuse_nul, unsupported
 from mango.domain.wire.errors import fault
 
 BUILT_IN = ("bash", "edit", "read", "write", "glob", "grep", "web_fetch", "web_search")
@@ -21,7 +21,7 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _COMBINERS = ("oneOf", "anyOf", "allOf")
 
-Domains = Annotated[list[Annotated[Text, Field(min_length=1, max_length=255)]], Field(min_length=1, max_length=64)]
+Domains = Annotated[Many[Annotated[Text, Field(min_length=1, max_length=255)]], Field(min_length=1, max_length=64)]
 
 
 class Policy(WireModel):
@@ -52,7 +52,7 @@ class UrlSources(WireModel):
     """Which URLs `web_fetch` may take from a source."""
 
     type: Literal["all", "none", "only", "except"]
-    tools: list[ToolReference] | None = None
+    tools: Many[ToolReference] | None = None
 
 
 UrlSourcesChoice = Annotated[
@@ -114,7 +114,7 @@ _CONFIG_FIELDS = {
 class AgentToolset(WireModel):
     type: Literal["agent_toolset_20260401"]
     default_config: DefaultConfig | None = None
-    configs: list[ToolConfig] = Field(default_factory=list)
+    configs: Many[ToolConfig] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _one_config_a_tool(self) -> AgentToolset:
@@ -147,7 +147,7 @@ class McpToolset(WireModel):
     type: Literal["mcp_toolset"]
     mcp_server_name: Annotated[Text, Field(min_length=1, max_length=255)]
     default_config: DefaultConfig | None = None
-    configs: list[McpToolConfig] = Field(default_factory=list)
+    configs: Many[McpToolConfig] = Field(default_factory=list)
 
     def check_supported(self, at: str) -> None:
         raise unsupported(at, "a tool of type 'mcp_toolset'")
@@ -172,7 +172,9 @@ def _input_schema(schema: dict[str, Any]) -> dict[str, Any]:
     _check_properties(schema.get("properties"))
     _check_required(schema.get("required"))
     refuse_nul(schema)
-    _refuse_references(schema)
+    reference = place_of(schema, _is_reference)
+    if reference is not None:
+        raise fault("is not allowed; write the schema out", *reference, "$ref")
     return schema
 
 
@@ -193,15 +195,8 @@ def _check_required(required: Any) -> None:
         raise fault("must be an array of strings", "required")
 
 
-def _refuse_references(value: Any, *path: str | int) -> None:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            raise fault("is not allowed; write the schema out", *path, "$ref")
-        for key, inner in value.items():
-            _refuse_references(inner, *path, key)
-    elif isinstance(value, list):
-        for n, inner in enumerate(value):
-            _refuse_references(inner, *path, n)
+def _is_reference(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("$ref"), str)
 
 
 class CustomTool(WireModel):
@@ -237,7 +232,7 @@ def _distinct(tools: list[AgentToolset | McpToolset | CustomTool]) -> list[Agent
 
 
 MAX_TOOLS = 256
-Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_distinct)]
+Tools = Annotated[Many[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_distinct)]
 
 
 def check_tools(tools: list[AgentToolset | McpToolset | CustomTool] | None, at: str) -> None:
