@@ -26,8 +26,9 @@ format: setup ## let ruff format and sort imports
 worker-image: setup ## build mango-self-hosted-worker:local, also where no registry can be reached
 	@scripts/with-docker $(PYTHON) infra/docker/build-worker-image
 
-bench: setup ## measure tool round trips, session creates and streams, next to the store's own floor
+bench: setup ## measure round trips, creates, streams and cold starts, next to their floors
 	@$(PYTHON) -m benchmarks
+	@$(PYTHON) -m benchmarks.cold_start
 
 demo-coding-agent: setup ## the demo's application against a running deployment and a real model
 	@scripts/with-docker scripts/demo-coding-agent

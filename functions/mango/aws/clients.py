@@ -1,4 +1,8 @@
-"""boto3 clients, made once a process: making one takes tens of milliseconds, using one is thread-safe."""
+"""AWS clients, made once a process: making one takes tens of milliseconds, using one is thread-safe.
+
+They are botocore's own, which are those that boto3 gives out; what boto3 adds (resources, transfers in threads) is not
+used here, and importing it would take a tenth of the API function's start.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import boto3.session
+import botocore.session
 from botocore.config import Config
 
 from mango.aws.integrity import check_answers
@@ -48,11 +52,9 @@ class Clients:
         self._made: dict[str, Any] = {}
         # Sessions are not thread-safe, so all making happens under the lock.
         self._lock = threading.Lock()
-        self._session = boto3.session.Session(
-            aws_access_key_id=settings.access_key_id,
-            aws_secret_access_key=settings.secret_access_key,
-            region_name=settings.region,
-        )
+        self._session = botocore.session.Session()
+        if settings.access_key_id is not None and settings.secret_access_key is not None:
+            self._session.set_credentials(settings.access_key_id, settings.secret_access_key)
 
     @property
     def dynamodb(self) -> DynamoDBClient:
@@ -98,7 +100,9 @@ class Clients:
                     tcp_keepalive=True,
                     s3={"addressing_style": "path"} if self.settings.endpoint_url else None,
                 )
-                client: Any = self._session.client(service, endpoint_url=self.settings.endpoint_url, config=config)
+                client: Any = self._session.create_client(
+                    service, self.settings.region, endpoint_url=self.settings.endpoint_url, config=config
+                )
                 if service != "s3":  # whose answers to HEAD have a length without a content
                     check_answers(client)
                 self._made[service] = client

@@ -24,8 +24,7 @@ class Settings(BaseModel):
         tracing: whether calls are recorded with X-Ray.
     """
 
-    # An empty variable is a missing one: templates cannot leave variables out.
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
     table: str = Field(alias="MANGO_TABLE", pattern=r"^[a-zA-Z0-9_.-]{3,255}$")
     bucket: str = Field(alias="MANGO_BUCKET", pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
@@ -41,6 +40,7 @@ class Settings(BaseModel):
         Raises:
             SettingsError: one is missing or cannot be used.
         """
+        # An empty variable is a missing one: templates cannot leave variables out.
         given = {name: value for name, value in environ.items() if value.strip()}
         try:
             return cls.model_validate(given)

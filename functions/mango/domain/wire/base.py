@@ -34,7 +34,7 @@ MAX_METADATA_VALUE = 512
 class WireModel(BaseModel):
     """A closed object: unknown fields are refused and no value is coerced into another JSON type."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @classmethod
     def parse(cls, value: Any) -> Self:
