@@ -123,6 +123,14 @@ class Doorbell(Protocol):
         """Whether `wait` can hear rings; where it cannot, it returns at once."""
         ...
 
+    def open(self, environment_id: str) -> None:
+        """Makes an environment's bell. Does not raise: a bell that is missing is made when it is first rung."""
+        ...
+
+    def close(self, environment_id: str) -> None:
+        """Removes the bell of an environment that has gone, with what nobody heard. Does not raise; may be repeated."""
+        ...
+
     def ring(self, environment_id: str, work_id: str) -> None:
         """Does not raise."""
         ...

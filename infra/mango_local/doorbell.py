@@ -37,6 +37,16 @@ class LocalDoorbell:
         """True: `wait` waits."""
         return True
 
+    def open(self, environment_id: str) -> None:
+        """Nothing is needed in this process; makes the bell outside."""
+        if self._outside is not None:
+            self._outside.open(environment_id)
+
+    def close(self, environment_id: str) -> None:
+        """Removes the bell outside; who waits here finds nothing and goes."""
+        if self._outside is not None:
+            self._outside.close(environment_id)
+
     def ring(self, environment_id: str, work_id: str) -> None:
         """Wakes the waiters. Does not raise."""
         with self._lock:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from mango.domain.errors import InvalidRequest, Unauthenticated, Unavailable
+from mango.domain.errors import Conflict, InvalidRequest, RetryableConflict, Unauthenticated, Unavailable
 from mango.domain.thread import Gate
 from mango.domain.transaction import StoreUnavailable, Transaction
+from mango.domain.work import MAX_CLAIMS
 from mango.memory.faults import Fault
 from mango.ports import Cancellation, ModelAnswer, ModelRequest
 from tests.support.invariants import check_at_rest, check_history, check_thread
@@ -90,9 +91,9 @@ class Deployment(World):
         except (StoreUnavailable, Died):
             return  # the execution is gone; `due` brings the thread back
 
-    def settle(self, session_id: str) -> None:
+    def settle(self, session_id: str, passes: int = 12) -> None:
         """Time, sweeps and late messages until nothing moves."""
-        for _ in range(12):
+        for _ in range(passes):
             self.drive()
             self.store.deliver_late()
             self.pass_waits(40)
@@ -113,6 +114,25 @@ class Deployment(World):
                 self.say(session_id, words)
 
         self.patiently(act)
+
+    def interrupt_once(self, session_id: str) -> None:
+        def act() -> None:
+            if not any(event["type"] == "user.interrupt" for event in self.history(session_id)):
+                self.send(session_id, {"type": "user.interrupt"})
+
+        self.patiently(act)
+
+    def claim_and_die(self, *, quietly: bool = True) -> None:
+        """A worker that is lost with whatever it claimed; not `quietly`: there must be nothing to claim."""
+        item = None
+        with suppress(StoreUnavailable, Unavailable, Died, RetryableConflict, Conflict):
+            item = self.claim()
+            if item is not None:
+                self.acknowledge(item)
+        assert quietly or item is None
+
+    def errors(self, session_id: str) -> list[str]:
+        return [event["error"]["type"] for event in self.history(session_id) if event["type"] == "session.error"]
 
     def answer_all(self, session_id: str) -> None:
         """A worker that answers every open call, and takes a refusal as "somebody did"."""
@@ -158,19 +178,33 @@ def interrupted(world: Deployment) -> str:
     world.setup_is_over()
     world.say_once(session, "first")
     world.settle(session)
-
-    def interrupt() -> None:
-        if not any(event["type"] == "user.interrupt" for event in world.history(session)):
-            world.send(session, {"type": "user.interrupt"})
-
-    world.patiently(interrupt)
+    world.interrupt_once(session)
     world.settle(session)
     world.say_once(session, "second")
     world.settle(session)
     return session
 
 
-STORIES: dict[str, Story] = {"conversation": conversation, "interrupted": interrupted}
+def poisoned(world: Deployment) -> str:
+    """A tool turn whose workers all die, until the work is parked; an interrupt, and another message."""
+    session = world.session()
+    world.model.replies = [replying] * 50
+    world.setup_is_over()
+    world.say_once(session, "first")
+    for _ in range(2 * MAX_CLAIMS):
+        world.settle(session, passes=2)
+        world.claim_and_die()
+    world.settle(session)
+    assert world.errors(session) == ["unknown_error"]
+    world.patiently(lambda: world.claim_and_die(quietly=False))
+    world.interrupt_once(session)
+    world.settle(session)
+    world.say_once(session, "second")
+    world.settle(session)
+    return session
+
+
+STORIES: dict[str, Story] = {"conversation": conversation, "interrupted": interrupted, "poisoned": poisoned}
 FATES = [Fault.UNAVAILABLE, Fault.ANSWER_LOST, Fault.LATE, Fault.NEVER, None]
 
 

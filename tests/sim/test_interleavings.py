@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from mango.domain import keys
 from mango.domain.errors import Conflict, InvalidRequest, PreconditionFailed, RetryableConflict, Unauthenticated
+from mango.domain.thread import Gate
 from mango.domain.times import micros
 from mango.domain.transaction import Ambiguous, StoreUnavailable
 from mango.memory import MemoryStore
 from mango.ports import Cancellation, ModelAnswer, ModelError, ModelRequest
 from mango.services.context import Limits
+from mango.services.work_store import PARKED
 from mango.turn.round import run_round
 from mango.turn.sweep import sweep
 from mango.turn.trouble import run_trouble
@@ -34,7 +37,10 @@ NO_ANSWER = (StoreUnavailable, Ambiguous, RetryableConflict)
 class Story:
     """One session's life under one seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, cursed: bool = False) -> None:
+        self.cursed = cursed
+        """No worker lives to see a result."""
+        self.parked = 0
         self.stepper = Stepper(seed)
         chance = self.stepper.chance
         self.world = World(seed, remember=chance.choice([0, 64]), limits=Limits(look_every=3600))
@@ -107,11 +113,16 @@ class Story:
 
     def worker(self) -> None:
         """Claims, answers what is open, stops; gives up at the first refusal."""
+        chance = self.stepper.chance
         try:
             item = self.world.claim()
-            if item is None:
+            if item is None or (self.cursed and chance.random() < 0.3):
                 return
             holder = self.world.acknowledge(item)
+            if self.cursed:
+                if chance.random() < 0.3:
+                    self.world.stop(holder, force=chance.random() < 0.5)
+                return
             for call in self.waiting_calls():
                 self.world.send(self.session, result(call), principal=holder)
             self.world.stop(holder)
@@ -134,14 +145,14 @@ class Story:
         chance = self.stepper.chance
         for number in range(chance.randint(1, 4)):
             self.stepper.spawn(f"client {number}", lambda words=f"m{number}": self.client(words), mortal=False)  # type: ignore[misc]
-        interrupts, workers = chance.randint(0, 2), chance.randint(1, 4)
+        interrupts, workers = chance.randint(0, 2), chance.randint(1, 12 if self.cursed else 4)
         for _ in range(1500):
             self.start_executions()
             self.perhaps(interrupts > 0, 0.01, "interrupter", self.interrupter)
             if self.perhaps(workers > 0, 0.05, "worker", self.worker):
                 workers -= 1
             self.perhaps(True, 0.02, "sweeper", self.sweeper)
-            if chance.random() < 0.02:
+            if chance.random() < (0.05 if self.cursed else 0.02):
                 self.world.clock.advance(chance.choice([0.5, 3, 31]))
             if chance.random() < 0.02:
                 self.world.store.deliver_late()
@@ -165,9 +176,9 @@ class Story:
             self.stepper.spawn(f"execution {start.wake}", lambda name=name: self.execution(start.thread_id, name))  # type: ignore[misc]  # noqa: B023
 
     def settle(self) -> None:
-        """No more faults: time, sweeps and a worker must bring the session to rest."""
+        """No more faults: time, sweeps and a worker must bring the session to rest, an interrupt if work is parked."""
         self.stepper.deaths = self.stepper.losses = self.errors = 0
-        for _ in range(60):
+        for _ in range(200 if self.cursed else 60):
             self.world.store.deliver_late()
             self.world.clock.advance(40)
             self.stepper.spawn("sweeper", self.sweeper)
@@ -177,6 +188,9 @@ class Story:
                 if not self.stepper.step(self.world.clock.now()):
                     break
                 self.check()
+            if self.is_parked():
+                self.parked += 1
+                self.interrupter()
             if not self.stepper.actors and self.at_rest():
                 return
         raise AssertionError("the session does not come to rest:\n" + "\n".join(self.stepper.trace[-60:]))
@@ -191,6 +205,21 @@ class Story:
         now = self.world.clock.now()
         if thread.runnable(now) or thread.live(now):
             assert thread.due, "owed, but not due:\n" + "\n".join(self.stepper.trace[-40:])
+        if self.is_parked():
+            assert self.was_told(), "calls wait, no work is live, and nobody is told:\n" + "\n".join(
+                self.stepper.trace[-40:]
+            )
+
+    def is_parked(self) -> bool:
+        """Calls wait although nobody is offered them."""
+        item = self.world.store.get(keys.session_work(self.session))
+        assert item is not None
+        return self.world.thread(self.session).gate is Gate.OPEN and not item["live"]
+
+    def was_told(self) -> bool:
+        """The history's last word on the calls that wait is why nobody is offered them."""
+        said = [e for e in self.world.history(self.session) if e["type"] in ("session.error", "session.status_idle")]
+        return bool(said) and said[-1].get("error", {}).get("message") == PARKED
 
     def verdict(self) -> None:
         events = self.world.history(self.session)
@@ -218,6 +247,22 @@ def test_seeds(block: int) -> None:
             story.verdict()
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_workers_that_always_die(block: int) -> None:
+    """Every session still comes to rest: its work is parked, it says so, and an interrupt lets it go on."""
+    parked = 0
+    for seed in range(block * SEEDS // 30, (block + 1) * SEEDS // 30):
+        story = Story(seed, cursed=True)
+        try:
+            story.run()
+            story.settle()
+            story.verdict()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        parked += story.parked
+    assert parked
 
 
 def test_a_seed_replays_exactly() -> None:

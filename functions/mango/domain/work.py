@@ -27,6 +27,8 @@ class WorkState(StrEnum):
 HELD = frozenset({WorkState.CLAIMED, WorkState.STARTING, WorkState.ACTIVE})
 """States in which somebody holds the item as long as the lease lives."""
 NO_HEARTBEAT = "NO_HEARTBEAT"
+MAX_CLAIMS = 5
+"""So often work is handed out without a result; then nobody gets it any more (tests/model/poison.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Work(Record):
         beat, last_beat: the newest heartbeat's value and the one before it.
         lease, ttl: until when the holder has it, and for how many seconds a heartbeat extends it.
         due: when the sweeper must look, RFC 3339.
-        claims: how often it was handed out.
+        claims: how often it, and the work that it follows, was handed out since the last result.
     """
 
     work_id: str
@@ -79,8 +81,13 @@ class Work(Record):
     def live(self, now: int) -> bool:
         return self.lease > now
 
+    @property
+    def spent(self) -> bool:
+        """Nobody may have it any more; the sweeper ends it when its last holder is gone."""
+        return self.claims >= MAX_CLAIMS
+
     def claimable(self, now: int) -> bool:
-        return self.state is WorkState.QUEUED or (self.state in HELD and not self.live(now))
+        return not self.spent and (self.state is WorkState.QUEUED or (self.state in HELD and not self.live(now)))
 
     def item(self) -> Item:
         # Explicit, since a dataclass with slots is a new class that `super()` without arguments does not know.

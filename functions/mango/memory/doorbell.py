@@ -18,6 +18,8 @@ class MemoryDoorbell:
     def __init__(self) -> None:
         self.rings: deque[tuple[str, str]] = deque(maxlen=_KEPT)
         """The latest rings, for tests: environment and work."""
+        self.opened: set[str] = set()
+        """Environments whose bell was made and not removed, for tests."""
         self._pending: Counter[str] = Counter()
         self._rung = threading.Condition()
 
@@ -25,6 +27,17 @@ class MemoryDoorbell:
     def hears(self) -> bool:
         """True: `wait` does."""
         return True
+
+    def open(self, environment_id: str) -> None:
+        """Only noted: a bell in memory needs no making."""
+        with self._rung:
+            self.opened.add(environment_id)
+
+    def close(self, environment_id: str) -> None:
+        """Forgets the environment."""
+        with self._rung:
+            self.opened.discard(environment_id)
+            self._pending.pop(environment_id, None)
 
     def ring(self, environment_id: str, work_id: str) -> None:
         """Ends one wait, of now or later."""

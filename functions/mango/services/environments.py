@@ -23,7 +23,8 @@ KIND = "environments"
 
 
 def create(ctx: Context, principal: Principal, body: EnvironmentCreate) -> Json:
-    """A new environment; names need not differ (decision 22)."""
+    """A new environment; names need not differ (decision 22). Its doorbell is made with it, and is not archived with
+    it: sessions that exist go on."""
     environment_id, now = ctx.ids.new("env"), ctx.clock.now()
     item: Item = {
         "id": environment_id,
@@ -39,6 +40,7 @@ def create(ctx: Context, principal: Principal, body: EnvironmentCreate) -> Json:
         **keys.listed(principal.workspace_id, KIND, now, environment_id),
     }
     creation.commit_new(ctx, Transaction((Put(keys.environment(environment_id), item),)))
+    ctx.doorbell.open(environment_id)
     return _show(item)
 
 

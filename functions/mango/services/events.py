@@ -12,7 +12,7 @@ from mango.domain.ledger import Event
 from mango.domain.principal import Credential, Principal
 from mango.domain.thread import Thread
 from mango.domain.times import rfc3339
-from mango.domain.transaction import Above, Ambiguous, Check, Equals, Refused, Transaction, Write
+from mango.domain.transaction import Above, Ambiguous, Equals, Refused, Transaction, Update, Write
 from mango.domain.wire.events import EventSend
 from mango.services import history
 from mango.services.admission import READ_FIELDS, Admission, echo
@@ -108,7 +108,7 @@ def _check_scope(principal: Principal, events: list[Event]) -> None:
 
 
 def _fence(principal: Principal, now: int) -> tuple[Write, ...]:
-    """A worker's result is accepted only while its claim holds."""
+    """A worker's result is accepted only while its claim holds, and proves that the work can be survived."""
     if principal.kind is not Credential.WORK:
         return ()
     assert principal.environment_id and principal.work_id and principal.token_digest
@@ -118,7 +118,7 @@ def _fence(principal: Principal, now: int) -> tuple[Write, ...]:
         Equals("usable", True),
         Above("lease", now),
     )
-    return (Check(keys.work(principal.environment_id, principal.work_id), claim),)
+    return (Update(keys.work(principal.environment_id, principal.work_id), set={"claims": 0}, conditions=claim),)
 
 
 def _found(ctx: Context, thread: Thread, events: list[Event], since: int) -> dict[str, Any] | None:

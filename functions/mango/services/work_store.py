@@ -9,26 +9,39 @@ from dataclasses import dataclass, replace
 from mango.domain import keys
 from mango.domain.calls import WORKER, read_barrier
 from mango.domain.errors import NotFound, RetryableConflict
+from mango.domain.thread import Thread, read_thread
 from mango.domain.times import SECOND, rfc3339
-from mango.domain.transaction import Ambiguous, Check, Delete, Equals, Put, Refused, Transaction, Update, Write
-from mango.domain.work import Work, WorkState, read_work
+from mango.domain.transaction import Ambiguous, Check, Delete, Put, Refused, Transaction, Update, Write
+from mango.domain.work import MAX_CLAIMS, Work, WorkState, read_work
 from mango.ports import Ids
+from mango.services import outgoing
 from mango.services.context import Context
+from mango.services.draft import Draft
 from mango.services.readings import Pointer, read_pointer
 from mango.services.session_access import primary_thread_id
 
 ATTEMPTS = 40
-FENCE = ("gen", "state", "lease", "beat", "usable")
+FENCE = ("gen", "state", "lease", "beat", "usable", "claims")
 """Fields of the item that every decision about it rests on."""
+PARKED = (
+    f"Tool calls were handed to workers {MAX_CLAIMS} times in a row without one result: whoever runs them may be lost, "
+    "or the result may be refused. No worker gets them any more. Send a user.interrupt to close them and go on."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decided change; an unchanged item writes nothing. `ring` names work that became claimable."""
+    """A decided change; an unchanged item writes nothing.
+
+    Attributes:
+        ring: names work that became claimable.
+        parked: the work was ended although calls wait, since nobody survives it; the session is told.
+    """
 
     after: Work
     writes: Sequence[Write] = ()
     ring: str | None = None
+    parked: bool = False
 
 
 def missing_work(work_id: str) -> NotFound:
@@ -78,9 +91,9 @@ def change_work(ctx: Context, environment_id: str, work_id: str, decide: Callabl
 
 
 def new_work(
-    ids: Ids, workspace_id: str, environment_id: str, session_id: str, now: int, ring_again: float
+    ids: Ids, workspace_id: str, environment_id: str, session_id: str, now: int, ring_again: float, claims: int = 0
 ) -> tuple[Work, list[Write]]:
-    """A queued item, and the writes that create it and its row for pollers."""
+    """A queued item, and the writes that create it and its row for pollers. `claims` of the work that it follows."""
     work = Work(
         work_id=ids.new("work"),
         environment_id=environment_id,
@@ -88,33 +101,47 @@ def new_work(
         workspace_id=workspace_id,
         created_at=now,
         due=rfc3339(now + int(ring_again * SECOND)),
+        claims=claims,
     )
     return work, [Put(work.key, work.item()), Put(work.queue_key, {"work_id": work.work_id})]
 
 
 def end_work(ctx: Context, work: Work, now: int) -> Change:
-    """The item is stopped and its token dead; a successor takes its place if a call waits.
+    """The item is stopped and its token dead. If a call waits, a successor takes its place, or the work is parked.
 
     Conditional on the session's pointer and on the barrier version it read, so that input which races the end of
     the work is never left without a worker.
     """
     session, thread_id = work.session_id, primary_thread_id(work.session_id)
-    pointer_item, thread, barrier = ctx.store.get_many(
+    pointer_item, thread_item, barrier = ctx.store.get_many(
         [keys.session_work(session), keys.thread(session, thread_id), keys.barrier(session, thread_id)]
     )
-    ended = stopped(work, now)
-    writes: list[Write] = [Delete(work.queue_key, must_exist=False)]
-    if pointer_item is None or thread is None:
-        return Change(ended, writes)  # the session is gone
-    pointer = read_pointer(session, pointer_item)
+    ended, row = stopped(work, now), Delete(work.queue_key, must_exist=False)
+    if pointer_item is None or thread_item is None:
+        return Change(ended, [row])  # the session is gone
+    pointer, thread = read_pointer(session, pointer_item), read_thread(thread_item)
     if pointer.work_id != work.work_id:
-        return Change(ended, writes)
-    waits = barrier is not None and any(call.kind == WORKER for call in read_barrier(barrier).open_calls)
-    writes.append(Check(keys.thread(session, thread_id), (Equals("bver", thread["bver"]),)))
-    if not waits or thread["closed"]:
-        return Change(ended, [*writes, pointer.moved(work.work_id, live=False)])
-    successor, puts = new_work(ctx.ids, work.workspace_id, work.environment_id, session, now, ctx.limits.ring_again)
-    return Change(ended, [*writes, *puts, pointer.moved(successor.work_id, live=True)], ring=successor.work_id)
+        return Change(ended, [row])
+    waiting = [call for call in read_barrier(barrier).open_calls if call.kind == WORKER] if barrier else []
+    as_read = Check(thread.key, thread.as_read("bver"))
+    if not waiting or thread.closed:
+        return Change(ended, [row, as_read, pointer.moved(work.work_id, live=False)])
+    # A call that still awaits its approval proves nothing about those who could not run it.
+    claims = work.claims if any(call.approved for call in waiting) else 0
+    if claims >= MAX_CLAIMS:
+        told = _tell(ctx, thread, now)
+        return Change(ended, [row, *told, pointer.moved(work.work_id, live=False)], parked=True)
+    successor, puts = new_work(
+        ctx.ids, work.workspace_id, work.environment_id, session, now, ctx.limits.ring_again, claims
+    )
+    return Change(ended, [row, as_read, *puts, pointer.moved(successor.work_id, live=True)], ring=successor.work_id)
+
+
+def _tell(ctx: Context, thread: Thread, now: int) -> tuple[Write, ...]:
+    """Writes why nothing happens into the history of a thread whose calls wait (decision 41)."""
+    draft = Draft(thread, None, now, ctx.ids)
+    draft.append(outgoing.error(ctx.ids, "unknown_error", PARKED, "exhausted"))
+    return draft.writes(ctx.blobs, ("head", "gen", "bver"), ctx.ids.new("cmt"))
 
 
 def stop_session_work(ctx: Context, session_id: str, environment_id: str) -> None:

@@ -21,6 +21,8 @@ from mango.services.work_store import FENCE as WORK_FENCE
 from mango.services.work_store import Change, end_work
 
 PAGE = 100
+RING_AT_LEAST_EVERY = 600.0
+"""Longest pause in seconds between two rings for the same queued work."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class SweepReport:
     requeued: int = 0
     stopped: int = 0
     rung: int = 0
+    parked: int = 0
     deleted: int = 0
     lost: int = 0
     """Changes that somebody else made first; the next pass sees what is left."""
@@ -38,7 +41,7 @@ class SweepReport:
     """Items that could not be driven, with the reason."""
 
     def __bool__(self) -> bool:
-        return bool(self.started or self.requeued or self.stopped or self.rung or self.deleted)
+        return bool(self.started or self.requeued or self.stopped or self.rung or self.parked or self.deleted)
 
 
 def sweep(ctx: Context) -> SweepReport:
@@ -142,14 +145,15 @@ def _sweep_work(ctx: Context, work: Work, report: SweepReport) -> None:
     now = ctx.clock.now()
     if work.state is WorkState.STOPPED:
         change = Change(replace(work, due=""))
+    elif work.live(now):
+        return
+    elif work.state is WorkState.STOPPING or work.spent:
+        change = end_work(ctx, work, now)
+        report.parked += change.parked
+        report.stopped += not change.parked
     elif work.state is WorkState.QUEUED:
         change = _ring_again(ctx, work, now)
         report.rung += 1
-    elif work.live(now):
-        return
-    elif work.state is WorkState.STOPPING:
-        change = end_work(ctx, work, now)
-        report.stopped += 1
     else:
         change = _requeue(ctx, work, now)
         report.requeued += 1
@@ -164,8 +168,10 @@ def _sweep_work(ctx: Context, work: Work, report: SweepReport) -> None:
 
 
 def _ring_again(ctx: Context, work: Work, now: int) -> Change:
-    due = rfc3339(now + int(ctx.limits.ring_again * SECOND))
-    return Change(replace(work, due=due), ring=work.work_id)
+    """Rings stay in the queue for days, so they are repeated for the lost ones only: less often the longer it waits."""
+    waits = (now - work.created_at) / SECOND
+    pause = max(ctx.limits.ring_again, min(waits, RING_AT_LEAST_EVERY))
+    return Change(replace(work, due=rfc3339(now + int(pause * SECOND))), ring=work.work_id)
 
 
 def _requeue(ctx: Context, work: Work, now: int) -> Change:
