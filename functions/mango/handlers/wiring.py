@@ -43,6 +43,12 @@ class Unwired:
     def start(self, session_id: str, thread_id: str, wake: int) -> None:
         log.error("this function cannot start %s-%d, which is left to the sweeper", thread_id, wake)
 
+    def open(self, environment_id: str) -> None:
+        log.error("this function cannot make the doorbell of %s, which is left to its first ring", environment_id)
+
+    def close(self, environment_id: str) -> None:
+        log.error("this function cannot remove the doorbell of %s, which is left over", environment_id)
+
     def ring(self, environment_id: str, work_id: str) -> None:
         log.error("this function cannot ring for %s, which is left to the sweeper", work_id)
 
