@@ -12,7 +12,7 @@ from mango.api.errors import EXPECTED, envelope, new_request_id
 from mango.api.messages import Request, Response, from_event, json_response, to_event
 from mango.api.router import Resolvers, Route, check_ids
 from mango.api.routes import agents, environments, events, files, health, sessions, work
-from mango.domain.errors import InvalidRequest
+from mango.domain.errors import InvalidRequest, Unsupported
 from mango.services.context import Context
 
 log = logging.getLogger("mango.api")
@@ -56,6 +56,7 @@ class Api:
         principal = authenticate_headers(self._ctx, request.headers)
         check_ids(parameters)
         authorize(principal, route.allowed, parameters)
+        _refuse_idempotency_key(request)
         return route.handler(self._ctx, replace(request, parameters=parameters, principal=principal))
 
     def _fail(self, error: Exception) -> Response:
@@ -64,6 +65,12 @@ class Api:
         if not isinstance(error, EXPECTED):
             log.error("request %s failed", request_id, exc_info=error)
         return error_response(error, request_id)
+
+
+def _refuse_idempotency_key(request: Request) -> None:
+    """A client that sends one relies on it, and would post twice."""
+    if request.method == "POST" and "idempotency-key" in request.headers:
+        raise Unsupported("is not supported yet; leave it out", path="Idempotency-Key")
 
 
 def error_response(error: BaseException, request_id: str) -> Response:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from mango.api.disposition import extended_filename
 from mango.domain.errors import ContentTooLarge, InvalidRequest
 
 MAX_FIELD = 1024
@@ -17,6 +19,10 @@ MAX_HEADERS = 16 * 1024
 """Bytes of the headers of one part."""
 PIECE = 256 * 1024
 """The parser is fed so much at a time, so that what it has found but nobody took stays small."""
+
+
+# It warns of each malformed form, which is the client's affair: the client is told.
+logging.getLogger(MultipartParser.__module__).setLevel(logging.ERROR)
 
 
 class Part(NamedTuple):
@@ -44,7 +50,7 @@ class FormReader:
         """`allowed` names the text fields; `limit` bounds the whole body.
 
         Raises:
-            InvalidRequest: the content type is not a form's.
+            InvalidRequest: the content type is not a form's, or its boundary is too long.
         """
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
@@ -54,7 +60,10 @@ class FormReader:
         self._allowed = allowed
         self._body = _bounded(body, limit)
         self._found: deque[Found] = deque()
-        self._parser = _Parser(boundary, self._found)
+        try:
+            self._parser = _Parser(boundary, self._found)
+        except FormParserError as error:
+            raise InvalidRequest(f"content-type cannot be read: {error}") from None
         self._items = self._read()
 
     def file(self) -> tuple[Part, Iterator[bytes]]:
@@ -144,7 +153,7 @@ class _Parser:
     def feed(self, piece: bytes) -> None:
         try:
             self._parser.write(piece)
-        except MultipartParseError as error:
+        except FormParserError as error:
             raise InvalidRequest(f"is not valid multipart/form-data: {error}", path="body") from None
 
     def finish(self) -> None:
@@ -167,15 +176,16 @@ class _Parser:
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
-        disposition, options = parse_options_header(self._headers.get(b"content-disposition"))
+        header = self._headers.get(b"content-disposition", b"")
+        disposition, options = parse_options_header(header)
         if disposition != b"form-data" or b"name" not in options:
             raise InvalidRequest("a part has no name", path="body")
-        filename = options.get(b"filename")
+        filename, extended = options.get(b"filename"), extended_filename(header)
         kind = self._headers.get(b"content-type")
         self._found.append(
             Part(
                 _text(options[b"name"]),
-                None if filename is None else _text(filename),
+                extended if extended is not None or filename is None else _text(filename),
                 None if kind is None else _text(kind),
             )
         )

@@ -136,6 +136,60 @@ def test_refused_forms_leave_nothing(desk: Desk, body: bytes, said: str) -> None
     assert desk.world.ctx.blobs._blobs == {}  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("size", [256, 257, 60_000])
+def test_long_boundaries(desk: Desk, size: int) -> None:
+    body = form(FILE).replace(BOUNDARY.encode(), b"x" * size)
+    answer = desk.post("/v1/files", raw=body, headers={"Content-Type": f"multipart/form-data; boundary={'x' * size}"})
+    if size == 256:
+        assert answer.status == 200
+    else:
+        assert answer.error[:2] == (400, "invalid_request_error")
+        assert "boundary" in answer.error[2].lower()
+
+
+def test_bad_forms_are_no_news_in_the_log(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    assert desk.post("/v1/files", raw=b"nonsense", headers=FORM).status == 400
+    assert upload(desk, b"--" + FILE).status == 400
+    assert caplog.records == []
+
+
+def named(parameters: str) -> bytes:
+    """A file whose disposition has these parameters."""
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"{parameters}\r\n\r\n'
+    return head.encode() + b"x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "filename"),
+    [
+        ("; filename*=UTF-8''na%C3%AFve%20%F0%9F%A6%8A.txt", "naïve 🦊.txt"),
+        ("; filename=\"na_ve.txt\"; filename*=utf-8'en'na%C3%AFve.txt", "naïve.txt"),
+        ("; filename*=utf-8''na%C3%AFve.txt; filename=na_ve.txt", "naïve.txt"),
+        ("; FileName* = iso-8859-1''na%EFve.txt", "naïve.txt"),
+        ('; filename="plain.txt"', "plain.txt"),
+    ],
+)
+def test_names_beyond_ascii(desk: Desk, parameters: str, filename: str) -> None:
+    """As RFC 5987 spells them; RFC 6266 prefers that spelling where there are two."""
+    assert desk.made(upload(desk, named(parameters)))["filename"] == filename
+
+
+@pytest.mark.parametrize(
+    "parameters", ["; filename=\"a; filename*=UTF-8''b\"", '; filename="\\"; filename*=UTF-8\'\'b"']
+)
+def test_a_quoted_name_holds_no_parameters(desk: Desk, parameters: str) -> None:
+    assert upload(desk, named(parameters)).error[2].startswith("file: filename must not hold the character")
+
+
+@pytest.mark.parametrize(
+    "value", ["UTF-8''%FF", "koi8-r''%C1", "naive.txt", "UTF-8''", "UTF-8''a%2Fb", "UTF-8''a%00", "UTF-8''%zz", "''a"]
+)
+def test_names_that_cannot_be_read_are_refused(desk: Desk, value: str) -> None:
+    answer = upload(desk, named(f'; filename="a.txt"; filename*={value}'))
+    assert answer.error[:2] == (400, "invalid_request_error")
+    assert answer.error[2].startswith("file: ")
+
+
 @pytest.mark.parametrize("kind", ["", "application/json", "multipart/form-data", "multipart/mixed; boundary=x"])
 def test_uploads_are_forms(desk: Desk, kind: str) -> None:
     answer = desk.post("/v1/files", raw=form(FILE), headers={"Content-Type": kind})

@@ -140,6 +140,19 @@ def test_actions_refuse_what_they_would_ignore(desk: Desk) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["Idempotency-Key", "idempotency-key"])
+def test_what_is_not_built_is_not_ignored(desk: Desk, name: str) -> None:
+    """A client that sends the header takes it for safe to post again."""
+    for path in ("/v1/agents", "/v1/sessions", f"/v1/sessions/{desk.session()['id']}/events", "/v1/files"):
+        answer = desk.post(path, AGENT, headers={name: "k" * 300})
+        assert answer.error == (422, "invalid_request_error", "Idempotency-Key: is not supported yet; leave it out")
+        assert desk.post(path, AGENT, headers={name: ""}).status == 422
+    assert len(desk.get("/v1/agents").json["data"]) == 1
+    assert desk.get("/v1/agents", headers={name: "k"}).status == 200
+    assert desk.post("/v1/agents", AGENT, headers={name: "k"}, token=None).status == 401
+    assert desk.post("/v1/nothing", AGENT, headers={name: "k"}).status == 404
+
+
 def test_events_of_gateways_that_differ(desk: Desk) -> None:
     """Single-value maps, names still encoded, text bodies, missing keys."""
     session = desk.session("go")
