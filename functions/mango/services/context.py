@@ -50,4 +50,4 @@ class Context:
     limits: Limits = field(default_factory=Limits)
     recent: Recent = field(default_factory=Recent)
     poll_marks: dict[tuple[str, str], int] = field(default_factory=dict)
-    """When this process last noted that a worker polls (environment and worker id, microseconds)."""
+    """When this process last noted that a worker polls: environment and worker id, microseconds. Its user bounds it."""

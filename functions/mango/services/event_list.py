@@ -41,9 +41,10 @@ def list_page(ctx: Context, principal: Principal, session_id: str, query: EventL
     reading = read_session(ctx, principal, session_id)
     cursors = Cursors("events", principal.workspace_id, parent=session_id, filters=_binding(query), order=query.order)
     start = _place(cursors.decode(query.page)) if query.page else None
-    entries = (
-        _descending(ctx, reading.thread, start) if query.order == "desc" else _ascending(ctx, reading.thread, start)
-    )
+    walk = _descending if query.order == "desc" else _ascending
+    entries = walk(
+        ctx, reading.thread, start, query.limit + 2
+    )  # with the commit that the cursor points into, and one more
     found: list[Event] = []
     size, last = 0, Place(0, 0)
     for place, event in entries:
@@ -95,13 +96,13 @@ def _within(at: int, gt: int | None, gte: int | None, lt: int | None, lte: int |
     )
 
 
-def _ascending(ctx: Context, thread: Thread, start: Place | None) -> Iterator[tuple[Place, Event]]:
+def _ascending(ctx: Context, thread: Thread, start: Place | None, batch: int) -> Iterator[tuple[Place, Event]]:
     # Read before the ledger: what moves meanwhile is then seen twice here and shown once, never lost.
     waiting = _waiting(ctx, thread)
     begin = Cursor(start.seq, start.nth) if start else Cursor(0, 0)
     last, entered = begin, set()
     above = max(begin.seq - 1, 0)
-    for commit in history.commits(ctx.store, ctx.blobs, thread.session_id, thread.thread_id, above=above):
+    for commit in history.commits(ctx.store, ctx.blobs, thread.session_id, thread.thread_id, above=above, batch=batch):
         for cursor, event in commit.entries():
             if cursor > begin:
                 last = cursor
@@ -112,14 +113,15 @@ def _ascending(ctx: Context, thread: Thread, start: Place | None) -> Iterator[tu
             yield Place(last.seq, last.nth, group, number), {**event, "processed_at": None}
 
 
-def _descending(ctx: Context, thread: Thread, start: Place | None) -> Iterator[tuple[Place, Event]]:
+def _descending(ctx: Context, thread: Thread, start: Place | None, batch: int) -> Iterator[tuple[Place, Event]]:
     if start is None or start.group:
         for group, number, event in reversed(_waiting(ctx, thread)):
             if start is None or (group, number) < (start.group, start.number):
                 yield Place(0, 0, group, number), {**event, "processed_at": None}
-    for commit in history.commits(ctx.store, ctx.blobs, thread.session_id, thread.thread_id, descending=True):
-        if commit.seq > thread.head:
-            continue
+    below = min(start.seq if start and not start.group else thread.head, thread.head) + 1
+    for commit in history.commits(
+        ctx.store, ctx.blobs, thread.session_id, thread.thread_id, below=below, descending=True, batch=batch
+    ):
         for cursor, event in reversed(commit.entries()):
             if start is None or start.group or cursor < (start.seq, start.nth):
                 yield Place(*cursor), event

@@ -40,19 +40,29 @@ def commit_at(store: Store, blobs: Blobs, session_id: str, thread_id: str, seq: 
 
 
 def commits(
-    store: Store, blobs: Blobs, session_id: str, thread_id: str, *, above: int = 0, descending: bool = False
+    store: Store,
+    blobs: Blobs,
+    session_id: str,
+    thread_id: str,
+    *,
+    above: int = 0,
+    below: int | None = None,
+    descending: bool = False,
+    batch: int = PAGE,
 ) -> Iterator[Commit]:
-    """Commits with a seq greater than `above`, lazily, page by page."""
+    """Commits with a seq greater than `above` and less than `below`, lazily, `batch` of them in the first read."""
     partition, prefix = keys.session_partition(session_id), keys.ledger_prefix(thread_id)
     after = keys.ledger(session_id, thread_id, above).sk if above else None
-    before = None
+    before = None if below is None else keys.ledger(session_id, thread_id, below).sk
     while True:
-        page = store.query(partition, prefix=prefix, after=after, before=before, limit=PAGE, descending=descending)
+        limit = min(batch, PAGE)
+        page = store.query(partition, prefix=prefix, after=after, before=before, limit=limit, descending=descending)
         for _, item in page.items:
             yield decode_commit(blobs, item)
         if page.next is None:
             return
         after, before = (after, page.next) if descending else (page.next, before)
+        batch *= 2  # whoever reads on will have much to skip
 
 
 def waiting(store: Store, blobs: Blobs, thread: Thread) -> list[Event]:

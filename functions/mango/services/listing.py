@@ -50,7 +50,8 @@ def newest(
     """Up to `limit` resources that `show` does not answer with None, newest first unless `ascending`."""
     entries: list[Entry] = []
     size = 0
-    for place, item in _walk(ctx, partition, window, ascending):
+    # The first read holds the page, the one entry that tells that more follow, and that of the cursor.
+    for place, item in _walk(ctx, partition, window, ascending, limit + 2):
         shown = show(item)
         if shown is None:
             continue
@@ -61,7 +62,8 @@ def newest(
     return Found(entries, False)
 
 
-def _walk(ctx: Context, partition: str, window: Window, ascending: bool) -> Iterator[tuple[str, Item]]:
+def _walk(ctx: Context, partition: str, window: Window, ascending: bool, batch: int) -> Iterator[tuple[str, Item]]:
+    """Entries as they are wanted, `batch` in the first read, and more in each that follows."""
     lowest = rfc3339(window.gte) if window.gte is not None else None
     highest = f"{rfc3339(window.lte)}#~" if window.lte is not None else None
     if window.beyond is not None:
@@ -76,12 +78,12 @@ def _walk(ctx: Context, partition: str, window: Window, ascending: bool) -> Iter
             partition,
             at_most=highest,
             above=lowest,
-            limit=_BATCH,
+            limit=min(batch, _BATCH),
             descending=not ascending,
             start=start,
         )
         yield from _read(ctx, [(key, str(item["listed_at"])) for key, item in page.items], window.beyond)
-        start = page.next
+        start, batch = page.next, 2 * batch
         if start is None:
             return
 

@@ -31,6 +31,8 @@ POLLER_SECONDS = 30
 """A worker counts as polling for so long after its last poll."""
 MARK_EVERY = 10
 """Seconds between two marks of the same polling worker by this process."""
+MAX_MARKS = 10_000
+"""Workers name themselves, so that there is no end of names; forgetting one costs no more than marking it again."""
 
 
 def check_environment(ctx: Context, principal: Principal, environment_id: str) -> None:
@@ -275,6 +277,8 @@ def _mark_poller(ctx: Context, environment_id: str, worker_id: str) -> None:
     mark = (environment_id, worker_id[:200])
     if now - ctx.poll_marks.get(mark, 0) < MARK_EVERY * SECOND:
         return
+    if len(ctx.poll_marks) >= MAX_MARKS:
+        ctx.poll_marks.clear()
     ctx.poll_marks[mark] = now
     expires = now // SECOND + 10 * POLLER_SECONDS
     with suppress(Ambiguous):  # it only counts pollers
