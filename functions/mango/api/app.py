@@ -28,12 +28,16 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
+_ADMITTED = Response(204)
+
+
 class Api:
     """Answers requests. Safe to call from many threads at once."""
 
     def __init__(self, context: Context) -> None:
         self._ctx = context
         self._resolvers = Resolvers(ROUTES, self._answer, self._fail)
+        self._entrances = Resolvers(ROUTES, self._admit, self._fail)
 
     def __call__(self, event: Mapping[str, Any], lambda_context: object = None) -> dict[str, Any]:
         """Answers an API Gateway REST proxy event."""
@@ -50,14 +54,30 @@ class Api:
             return response
         return replace(response, headers={**response.headers, "request-id": new_request_id()})
 
+    def refusal(self, request: Request) -> Response | None:
+        """What a request is answered for its route and headers alone, whatever its body holds; None to read that too.
+
+        For carriers that would have to keep the body meanwhile. `handle` makes the same checks again.
+        """
+        response = self._entrances.respond(request)
+        return None if response is _ADMITTED else response
+
     def _answer(self, route: Route, request: Request, parameters: Mapping[str, str]) -> Response:
+        return route.handler(self._ctx, self._admitted(route, request, parameters))
+
+    def _admit(self, route: Route, request: Request, parameters: Mapping[str, str]) -> Response:
+        self._admitted(route, request, parameters)
+        return _ADMITTED
+
+    def _admitted(self, route: Route, request: Request, parameters: Mapping[str, str]) -> Request:
+        """The request with who asks and for what."""
         if not route.allowed:
-            return route.handler(self._ctx, request)
+            return request
         principal = authenticate_headers(self._ctx, request.headers)
         check_ids(parameters)
         authorize(principal, route.allowed, parameters)
         _refuse_idempotency_key(request)
-        return route.handler(self._ctx, replace(request, parameters=parameters, principal=principal))
+        return replace(request, parameters=parameters, principal=principal)
 
     def _fail(self, error: Exception) -> Response:
         """The envelope; what nobody foresaw is logged with the request's id."""

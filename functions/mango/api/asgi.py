@@ -11,6 +11,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,6 +35,8 @@ THREADS = 64
 """Requests at once; as many polls beside them."""
 TRANSFERS = 32
 """Uploads and downloads at once."""
+LITTLE = 64 * 1024
+"""What is kept of a body before it is known who sends it."""
 DRAIN_BYTES = 64 * 1024 * 1024
 DRAIN_SECONDS = 10.0
 """How much of a refused body is still read, and how long, so that its sender gets to see the answer."""
@@ -47,6 +51,13 @@ _UPLOAD = re.compile(r"/v1/files/?")
 
 class ClientGone(Exception):
     """The client left before its request was complete."""
+
+
+class _Refusal(Exception):
+    """The request is answered without its body."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
 
 
 class AsgiApi:
@@ -89,10 +100,14 @@ class AsgiApi:
         pool = self._pool(method, path)
         upload = method == "POST" and _UPLOAD.fullmatch(path) is not None
         try:
-            data = b"" if upload else await body.whole(_declared(scope))
-            request = _request(scope, method, path, data, body.chunks() if upload else None)
+            request = _request(scope, method, path, body.chunks() if upload else None)
+            if not upload:
+                admit = partial(self._admit, request, pool)
+                request = replace(request, body=await body.whole(_declared(scope), admit))
         except ClientGone:
             return
+        except _Refusal as refusal:
+            response = refusal.response
         except MangoError as error:
             response = error_response(error, new_request_id())
         else:
@@ -100,6 +115,11 @@ class AsgiApi:
         if response.status >= 400:
             await body.drain()
         await _respond(response, body, send, pool)
+
+    async def _admit(self, request: Request, pool: ThreadPoolExecutor) -> None:
+        refusal = await _in(pool, self._api.refusal, request)
+        if refusal is not None:
+            raise _Refusal(refusal)
 
     def _pool(self, method: str, path: str) -> ThreadPoolExecutor:
         if _POLL.fullmatch(path):
@@ -132,17 +152,24 @@ class _Body:
                 return bytes(message["body"])
         return b""
 
-    async def whole(self, declared: int | None) -> bytes:
-        """All of it; more than a JSON body may have is refused as soon as it shows."""
+    async def whole(self, declared: int | None, admit: Callable[[], Awaitable[None]]) -> bytes:
+        """All of it; more than a JSON body may have is refused as soon as it shows.
+
+        `admit` raises if the request is refused anyway. It is asked before much is kept, and not for what arrives at
+        once: whoever answers that checks the same.
+        """
         if declared is not None and declared > MAX_BODY:
             raise too_large()
         pieces: list[bytes] = []
-        size = 0
+        size, admitted = 0, False
         while piece := await self.next():
             size += len(piece)
             if size > MAX_BODY:
                 raise too_large()
             pieces.append(piece)
+            if size > LITTLE and not (admitted or self._complete):
+                await admit()
+                admitted = True
         return b"".join(pieces)
 
     def chunks(self) -> Iterator[bytes]:
@@ -192,7 +219,7 @@ def _declared(scope: Scope) -> int | None:
     return None
 
 
-def _request(scope: Scope, method: str, path: str, data: bytes, chunks: Iterator[bytes] | None) -> Request:
+def _request(scope: Scope, method: str, path: str, chunks: Iterator[bytes] | None) -> Request:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     values: dict[str, list[str]] = {}
     try:
@@ -201,7 +228,7 @@ def _request(scope: Scope, method: str, path: str, data: bytes, chunks: Iterator
         raise InvalidRequest("too many query parameters") from None
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    return Request(method, path, values, headers, data, chunks)
+    return Request(method, path, values, headers, chunks=chunks)
 
 
 async def _in(pool: ThreadPoolExecutor, function: Callable[..., Any], *args: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mango.api import asgi
 from mango.api.asgi import Message, Receive, Scope, Send
 from mango.services import files as file_service
 from tests.unit.api.desk import WORKSPACE_KEY, Desk
@@ -123,6 +124,66 @@ def test_a_file_over_the_limit_keeps_nothing(client: httpx.Client, desk: Desk, m
 def test_an_upload_without_credential_is_answered(client: httpx.Client) -> None:
     answer = client.post("/v1/files", files={"file": ("a", b"x" * 5 * MIB)}, headers={"authorization": "Bearer x"})
     assert answer.status_code == 401
+
+
+def begun(url: str, path: str, token: str, size: int = MIB) -> socket.socket:
+    """A connection on which a request with a large JSON body has arrived in part."""
+    where = httpx.URL(url)
+    assert where.port is not None
+    connection = socket.create_connection((where.host, where.port), timeout=20)
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"
+    head += "content-type: application/json\r\ncontent-length: 30000000\r\n\r\n"
+    connection.sendall(head.encode() + b" " * size)
+    return connection
+
+
+def first_line(connection: socket.socket) -> str:
+    return connection.recv(1000).decode().partition("\r\n")[0]
+
+
+def test_bodies_of_strangers_are_not_kept(desk: Desk) -> None:
+    with served(desk) as url:
+        tracemalloc.start()
+        connections = [begun(url, "/v1/agents", "sk-mango-unknown", 2 * MIB) for _ in range(20)]
+        time.sleep(0.5)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        for connection in connections:
+            connection.close()
+    assert peak < 20 * MIB
+
+
+@pytest.mark.parametrize(
+    ("path", "known", "status"),
+    [
+        ("/v1/agents", False, 401),
+        ("/v1/agents/agent_x/archive", False, 401),
+        ("/v1/sessions/sesn_$/events", False, 401),
+        ("/v1/sessions/sesn_$/events", True, 404),
+        ("/v1/nothing", False, 404),
+    ],
+)
+def test_unfinished_requests_are_refused_in_the_order_of_all(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, path: str, known: bool, status: int
+) -> None:
+    monkeypatch.setattr(asgi, "DRAIN_SECONDS", 0.1)
+    with served(desk) as url, begun(url, path, WORKSPACE_KEY if known else "sk-mango-unknown") as connection:
+        assert first_line(connection).startswith(f"HTTP/1.1 {status} ")
+
+
+def test_scoped_keys_are_refused_before_the_body(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "DRAIN_SECONDS", 0.1)
+    key = desk.environment_key(desk.environment()["id"])
+    with served(desk) as url, begun(url, "/v1/agents", key) as connection:
+        assert first_line(connection).startswith("HTTP/1.1 403 ")
+
+
+def test_large_bodies_of_friends_are_read_whole(client: httpx.Client) -> None:
+    text = "x" * 99_000
+    made = client.post("/v1/agents", json={"name": "a", "model": "m", "system": text})
+    assert made.json()["system"] == text
+    refused = client.post("/v1/agents", json={"name": "a", "model": "m", "system": text * 100})
+    assert refused.json()["error"]["message"] == "system: must have at most 100000 characters, has 9900000"
 
 
 def test_a_client_that_leaves_stores_nothing(client: httpx.Client, desk: Desk) -> None:
