@@ -10,6 +10,8 @@ from typing import Any
 
 import uvicorn
 
+from mango_local.connection import Connection
+
 log = logging.getLogger("mango.http")
 
 GRACE_SECONDS = 5
@@ -23,7 +25,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -50,14 +50,17 @@ def writes(pk: str, size: int) -> tuple[Write, ...]:
 @pytest.mark.parametrize("mode", APPLIED)
 def test_applied_without_an_answer(store: DynamoStore, proxy: Proxy, pk: str, mode: Mode, size: int) -> None:
     heard: list[Transaction] = []
+    doubted: list[Transaction] = []
     store.on_commit.append(heard.append)
+    store.on_ambiguous.append(doubted.append)
     proxy.mode = mode
+    lost = Transaction(writes(pk, size))
     with pytest.raises(Ambiguous):
-        store.commit(Transaction(writes(pk, size)))
+        store.commit(lost)
     assert proxy.requests == 1
     proxy.mode = Mode.PASS
     assert len(store.query(pk).items) == size
-    assert heard == []
+    assert (heard, doubted) == ([], [lost])
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -105,6 +108,7 @@ def test_an_answer_lost_on_a_connection_that_worked_before(store: DynamoStore, p
 
 
 def test_refused_stays_refused(store: DynamoStore, proxy: Proxy, pk: str) -> None:
+    store.on_ambiguous.append(lambda transaction: pytest.fail("nothing is in doubt"))
     store.commit(Transaction(writes(pk, 2)))
     with pytest.raises(Refused):
         store.commit(Transaction(writes(pk, 2)))

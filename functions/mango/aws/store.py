@@ -34,8 +34,8 @@ _FENCE = Key("FENCE", "PING")
 class DynamoStore:
     """A `Store` on a table that `mango.aws.table` declares.
 
-    Listeners in `on_commit` are called in the committing thread after a commit that is known to be applied; after an
-    `Ambiguous` one nobody is told. They must not raise.
+    Listeners in `on_commit` are called in the committing thread after a commit that is known to be applied, those in
+    `on_ambiguous` after one of which that is not known, before it is raised. They must not raise.
 
     Args:
         client: made by `mango.aws.clients`, which matters: it must not repeat requests by itself.
@@ -53,6 +53,7 @@ class DynamoStore:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.on_commit: list[Callable[[Transaction], None]] = []
+        self.on_ambiguous: list[Callable[[Transaction], None]] = []
         self._client = client
         self._table = table
         self._attempts = attempts
@@ -61,7 +62,12 @@ class DynamoStore:
     def commit(self, transaction: Transaction) -> None:
         """Applies the transaction whole, or raises (see `mango.ports.Store`)."""
         check_transaction(transaction)
-        self._commit(transaction.writes)
+        try:
+            self._commit(transaction.writes)
+        except Ambiguous:
+            for listener in tuple(self.on_ambiguous):
+                listener(transaction)
+            raise
         for listener in tuple(self.on_commit):
             listener(transaction)
 

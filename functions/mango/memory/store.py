@@ -32,12 +32,14 @@ class MemoryStore:
     """A `Store` in memory. Thread-safe; every commit is applied at one instant.
 
     Listeners in `on_commit` are called in the committing thread, without the lock, after a commit that was applied
-    and answered; never for an ambiguous one, of which a real adapter knows nothing either. They must not raise.
+    and answered; never for an ambiguous one, of which a real adapter knows nothing either: those in `on_ambiguous` are,
+    before it is raised. They must not raise.
     """
 
     def __init__(self, faults: Faults | None = None) -> None:
         self.faults = faults
         self.on_commit: list[Callable[[Transaction], None]] = []
+        self.on_ambiguous: list[Callable[[Transaction], None]] = []
         self._rows = Rows()
         self._late: list[Transaction] = []
         self._lock = threading.Lock()
@@ -50,6 +52,8 @@ class MemoryStore:
             raise StoreUnavailable("the store refused the request")
         if fault is not Fault.NONE:
             self._suffer(fault, transaction)
+            for listener in tuple(self.on_ambiguous):
+                listener(transaction)
             raise Ambiguous("the answer was lost")
         with self._lock:
             self._apply(transaction)

@@ -28,11 +28,17 @@ Send = Callable[[Message], Awaitable[None]]
 
 Envelope = Callable[[BaseException, str], tuple[int, dict[str, str], dict[str, Any]]]
 
+DROP = "mango.drop"
+"""Extension of the scope: a function that drops the connection, with everything that the client has not read."""
+
 KEEP_ALIVE_SECONDS = 15.0
-REVALIDATE_SECONDS = 1.0
+REVALIDATE_SECONDS = {Credential.WORKSPACE: 5.0, Credential.ENVIRONMENT: 5.0, Credential.WORK: 1.0}
+"""How often a stream's credential is looked at again. Work changes hands, keys are revoked rarely."""
 STORE_PAUSE = 0.5
+STALLED_SECONDS = 60.0
+"""How long a send may wait for a client that reads slowly before it counts as one that does not read."""
 LAST_WORDS_SECONDS = 1.0
-"""How long the end of the response may wait for a client that reads slowly."""
+"""How long the end of the response may."""
 
 
 class StreamApp:
@@ -69,7 +75,7 @@ class StreamApp:
             await _refuse(send, *self._envelope(error, request_id))
             return
         await _begin(send, request_id)
-        await self._serve(_Connection(send), receive, opening, headers)
+        await self._serve(_Connection(scope, receive, send), receive, opening, headers)
 
     async def _open(self, scope: Scope, headers: dict[str, str]) -> Opening:
         if self._hub.closed:
@@ -103,14 +109,18 @@ class StreamApp:
             await connection.end()
 
     def _watchers(self, opening: Opening, headers: dict[str, str], subscriber: Subscriber) -> list[asyncio.Task[None]]:
-        watchers = []
-        if opening.principal.kind is Credential.WORK:
-            watchers.append(asyncio.create_task(self._revalidate(opening, headers, subscriber)))
+        watchers = [asyncio.create_task(self._revalidate(opening, headers, subscriber))]
         if self._max_seconds is not None:
             watchers.append(asyncio.create_task(_expire(self._max_seconds, subscriber)))
         return watchers
 
     async def _pump(self, connection: _Connection, opening: Opening, subscriber: Subscriber) -> None:
+        try:
+            await self._pump_on(connection, opening, subscriber)
+        except Stalled:
+            subscriber.abandon(End.OVERFLOW)
+
+    async def _pump_on(self, connection: _Connection, opening: Opening, subscriber: Subscriber) -> None:
         await connection.send(opening_frame(opening.start))
         behind = opening.resumed
         while behind or not self._hub.attach(opening.session_id, opening.thread_id, subscriber):
@@ -143,7 +153,7 @@ class StreamApp:
     async def _revalidate(self, opening: Opening, headers: dict[str, str], subscriber: Subscriber) -> None:
         """Ends the stream when its credential no longer holds what it was opened with."""
         while True:
-            await asyncio.sleep(REVALIDATE_SECONDS)
+            await asyncio.sleep(REVALIDATE_SECONDS[opening.principal.kind])
             try:
                 principal = await self._hub.tools.run(self._authenticate, self._ctx, headers)
             except (StoreUnavailable, Unavailable):
@@ -155,23 +165,39 @@ class StreamApp:
                 return
 
 
-class _Connection:
-    """The sending half of a response that has begun."""
+class Stalled(Exception):
+    """The client does not read."""
 
-    def __init__(self, send: Send) -> None:
+
+class _Connection:
+    """A response that has begun."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._drop: Callable[[], None] | None = (scope.get("extensions") or {}).get(DROP)
+        self._receive = receive
         self._send = send
 
     async def send(self, data: bytes) -> None:
-        """Returns when the transport has room again."""
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        """Returns when the transport has room again. Raises `Stalled`."""
+        await self._within(STALLED_SECONDS, {"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
         """Ends the response; a client that does not read is not waited for, its connection is then dropped."""
         try:
-            async with asyncio.timeout(LAST_WORDS_SECONDS):
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:
+            await self._within(LAST_WORDS_SECONDS, {"type": "http.response.body", "body": b"", "more_body": False})
+        except Stalled:
             log.info("dropped the connection of a client that does not read")
+            if self._drop is not None:
+                self._drop()
+                # A response that is left unfinished is none of our mistakes once the server knows that the client left.
+                await _disconnected(self._receive)
+
+    async def _within(self, seconds: float, message: Message) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send(message)
+        except TimeoutError:
+            raise Stalled from None
 
 
 async def _refuse(send: Send, status: int, headers: dict[str, str], body: dict[str, Any]) -> None:

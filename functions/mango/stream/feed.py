@@ -30,6 +30,10 @@ class Pace(NamedTuple):
     idle: float = 1.0
 
 
+DOUBT = 10.0
+"""Seconds during which a commit whose answer was lost may still arrive at the table, and is looked for."""
+DOUBT_PACE = 0.5
+
 QUIET_AFTER = 10.0
 """Seconds without a commit after which a thread that does not run counts as idle."""
 
@@ -37,7 +41,7 @@ QUIET_AFTER = 10.0
 class Feed:
     """Reads a thread's ledger from where it was created and hands each commit to its subscribers.
 
-    Lives on one event loop; only `offer` and `nudge` may be called through `call_soon_threadsafe`.
+    Lives on one event loop; only `offer`, `nudge` and `doubt` may be called through `call_soon_threadsafe`.
 
     Attributes:
         seq: the last commit that was handed out.
@@ -57,6 +61,7 @@ class Feed:
         self._look_now = True  # what was committed before the feed existed was announced to nobody
         self._running = False
         self._last_commit = 0.0
+        self._doubtful_until = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self, on_end: Callable[[], None]) -> None:
@@ -97,6 +102,11 @@ class Feed:
         self._look_now = True
         self._woken.set()
 
+    def doubt(self) -> None:
+        """A commit of this process may be applied by now, or will be shortly, or never."""
+        self._doubtful_until = asyncio.get_running_loop().time() + DOUBT
+        self.nudge()
+
     def close(self) -> None:
         """Ends every subscriber once they have all that is committed by now."""
         self._closing = True
@@ -132,8 +142,10 @@ class Feed:
         self._woken.clear()
 
     def _interval(self) -> float:
-        since = asyncio.get_running_loop().time() - self._last_commit
-        return self._pace.active if self._running or since < QUIET_AFTER else self._pace.idle
+        now = asyncio.get_running_loop().time()
+        active = self._running or now - self._last_commit < QUIET_AFTER
+        usual = self._pace.active if active else self._pace.idle
+        return min(usual, DOUBT_PACE) if now < self._doubtful_until else usual
 
     async def _publish_offered(self) -> None:
         while (item := self._offered.pop(self.seq + 1, None)) is not None:

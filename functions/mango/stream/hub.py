@@ -20,7 +20,8 @@ THREADS = 8
 class Hub:
     """Joins subscribers to the feed of their thread.
 
-    Everything runs on the event loop of the first subscriber, but `on_commit` and `close`, which any thread may call.
+    Everything runs on the event loop of the first subscriber, but `on_commit`, `on_ambiguous`
+    and `close`, which any thread may call.
     """
 
     def __init__(self, ctx: Context, *, pace: Pace | None = None) -> None:
@@ -86,6 +87,15 @@ class Hub:
             feeds = self._feeds.get(write.key.pk)
             if feeds:
                 self._tell(loop, feeds, write)
+
+    def on_ambiguous(self, transaction: Transaction) -> None:
+        """Listener of the store: what it touched is looked at now, since nobody may ever announce it."""
+        loop = self._loop
+        if not self._feeds or loop is None:
+            return
+        for partition in {write.key.pk for write in transaction.writes}:
+            for feed in list(self._feeds.get(partition, {}).values()):
+                loop.call_soon_threadsafe(feed.doubt)
 
     def close(self) -> None:
         """Ends every stream behind what is committed by now, those that still catch up behind what they have sent;

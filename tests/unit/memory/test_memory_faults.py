@@ -140,3 +140,18 @@ def test_refused_as_usual_without_a_fault() -> None:
     with pytest.raises(Refused):
         store.commit(put(KEY))
     assert heard == [put(KEY)]
+
+
+@pytest.mark.parametrize("fate", [Fault.ANSWER_LOST, Fault.LATE, Fault.NEVER])
+def test_who_listens_for_doubt_is_told_of_it_and_of_nothing_else(fate: Fault) -> None:
+    store, heard = store_with(fate, Fault.UNAVAILABLE)
+    doubted: list[Transaction] = []
+    store.on_ambiguous.append(doubted.append)
+    with pytest.raises(Ambiguous):
+        store.commit(put(KEY))
+    with pytest.raises(StoreUnavailable):
+        store.commit(put(KEY))
+    store.commit(put(OTHER))
+    with pytest.raises(Refused):
+        store.commit(put(OTHER))
+    assert (heard, doubted) == ([put(OTHER)], [put(KEY)])

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 
 import pytest
 
+from mango.domain.errors import Unavailable
 from mango.domain.principal import Credential, Principal
+from mango.domain.transaction import Ambiguous, StoreUnavailable
+from mango.memory import Fault
 from mango.stream import app as app_module
+from mango.stream import feed as feed_module
 from tests.unit.stream.watching import FAST, NEVER, SESSION, THREAD, Client, World
 
 
@@ -51,6 +57,44 @@ def test_commits_of_other_processes_are_found_by_looking() -> None:
                 await asyncio.sleep(0.03)
             await client.shows(5)
             assert client.events == world.log
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("fate", [Fault.ANSWER_LOST, Fault.LATE])
+def test_a_commit_whose_answer_was_lost_is_looked_for_at_once(fate: Fault) -> None:
+    async def scenario() -> None:
+        world = World(NEVER)
+        async with Client(world.app()) as client:
+            await asyncio.sleep(0.05)  # its feed's first look is over
+            began = time.monotonic()
+            with pytest.raises(Ambiguous):
+                world.append("agent.message", fate=fate)
+            if fate is Fault.LATE:
+                await asyncio.sleep(0.2)
+                world.store.deliver_late()
+            await client.shows(1)
+            assert time.monotonic() - began < 1
+            assert client.events == world.log
+
+    asyncio.run(scenario())
+
+
+def test_what_was_in_doubt_and_never_came_costs_little_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "DOUBT", 0.3)
+    monkeypatch.setattr(feed_module, "DOUBT_PACE", 0.05)
+
+    async def scenario() -> None:
+        world = World(NEVER)
+        async with Client(world.app()):
+            await asyncio.sleep(0.05)
+            with pytest.raises(Ambiguous):
+                world.append("agent.message", fate=Fault.NEVER)
+            await asyncio.sleep(0.5)
+            reads = world.store.reads
+            assert 2 < reads < 30
+            await asyncio.sleep(0.3)
+            assert world.store.reads == reads
 
     asyncio.run(scenario())
 
@@ -248,12 +292,20 @@ def test_closing_ends_streams_and_refuses_new_ones() -> None:
     asyncio.run(scenario())
 
 
-def test_a_work_token_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "REVALIDATE_SECONDS", 0.05)
+PRINCIPALS = [
+    Principal(Credential.WORKSPACE, "wrkspc_1", "key_2"),
+    Principal(Credential.ENVIRONMENT, "wrkspc_1", "key_3", "env_1"),
+    Principal(Credential.WORK, "wrkspc_1", "work_1", "env_1", SESSION, "work_1", 1, "digest"),
+]
+
+
+@pytest.mark.parametrize("token", PRINCIPALS, ids=lambda token: token.kind)
+def test_a_credential_is_looked_at_again(monkeypatch: pytest.MonkeyPatch, token: Principal) -> None:
+    assert app_module.REVALIDATE_SECONDS[token.kind] <= 5
+    monkeypatch.setitem(app_module.REVALIDATE_SECONDS, token.kind, 0.05)
 
     async def scenario() -> None:
         world = World(NEVER)
-        token = Principal(Credential.WORK, "wrkspc_1", "work_1", "env_1", SESSION, "work_1", 1, "digest")
         world.principals["token"] = token
         async with Client(world.app(), authorization="token") as client:
             await asyncio.sleep(0.2)
@@ -266,9 +318,26 @@ def test_a_work_token_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> Non
         async with Client(
             world.app(), f"/v1/sessions/{SESSION}/threads/{THREAD}/stream", authorization="token"
         ) as client:
-            world.principals["token"] = Principal(
-                Credential.WORK, "wrkspc_1", "work_1", "env_1", SESSION, "work_1", 2, "d"
-            )
+            # Another claim of the same work, another key of the same text.
+            world.principals["token"] = replace(token, key_id="another", generation=token.generation + 1)
             await client.ended()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), Unavailable()], ids=lambda error: type(error).__name__)
+def test_a_store_that_is_away_ends_no_stream(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setitem(app_module.REVALIDATE_SECONDS, Credential.WORKSPACE, 0.02)
+
+    async def scenario() -> None:
+        world = World(NEVER)
+        app = world.app()
+        async with Client(app) as client:
+            world.failing = error
+            await asyncio.sleep(0.1)
+            world.append("agent.message")
+            await client.shows(1)
+            assert not client.complete
+            world.failing = None
 
     asyncio.run(scenario())

@@ -14,7 +14,7 @@ from mango.domain.ledger import Commit, Event
 from mango.domain.principal import Credential, Principal
 from mango.domain.thread import Thread
 from mango.domain.transaction import Delete, Item, Key, Put, Transaction, Update
-from mango.memory import ManualClock, MemoryBlobs, MemoryDoorbell, MemoryStore, RecordingOrchestrator, SeededIds
+from mango.memory import Fault, ManualClock, MemoryBlobs, MemoryDoorbell, MemoryStore, RecordingOrchestrator, SeededIds
 from mango.ports import Page
 from mango.services.context import Context
 from mango.services.session_access import primary_thread_id
@@ -30,11 +30,16 @@ NEVER = Pace(60, 60)
 
 
 class CountingStore(MemoryStore):
-    """Counts reads."""
+    """Counts reads, and can lose the answer of the next commit."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(faults=self)
         self.reads = 0
+        self.fate = Fault.NONE
+
+    def decide(self, transaction: Transaction) -> Fault:
+        fate, self.fate = self.fate, Fault.NONE
+        return fate
 
     def get(self, key: Key) -> Item | None:
         self.reads += 1
@@ -67,25 +72,29 @@ class World:
             clock=ManualClock(),
             ids=SeededIds(),
         )
+        self.failing: Exception | None = None
         self.head = 0
         self.log: list[Event] = []
         self._create()
         self.hub = Hub(self.ctx, pace=pace)
         if told:
             self.store.on_commit.append(self.hub.on_commit)
+            self.store.on_ambiguous.append(self.hub.on_ambiguous)
 
     def app(self, *, max_seconds: float | None = None) -> StreamApp:
         return StreamApp(self.ctx, self.hub, authenticate=self.authenticate, envelope=envelope, max_seconds=max_seconds)
 
     def authenticate(self, ctx: Context, headers: Mapping[str, str]) -> Principal:
-        """Looks the credential up in `principals`."""
+        """Looks the credential up in `principals`; raises `failing` if that is set."""
+        if self.failing is not None:
+            raise self.failing
         principal = self.principals.get(headers.get("authorization", ""))
         if principal is None:
             raise Unauthenticated()
         return principal
 
-    def append(self, *types: str, texts: Sequence[str] = ()) -> None:
-        """Commits events, as one ledger item."""
+    def append(self, *types: str, texts: Sequence[str] = (), fate: Fault = Fault.NONE) -> None:
+        """Commits events, as one ledger item. Raises what the fate of the commit makes of it."""
         seq = self.head + 1
         given = [*texts, *[""] * len(types)]
         events = tuple(
@@ -94,9 +103,10 @@ class World:
         )
         commit = Commit(seq, self.ctx.ids.new("cmt"), self.ctx.clock.now(), events)
         put = Put(keys.ledger(SESSION, THREAD, seq), commit.item())
-        self.store.commit(Transaction((put, Update(keys.thread(SESSION, THREAD), set={"head": seq}))))
         self.head = seq
         self.log += commit.public()
+        self.store.fate = fate
+        self.store.commit(Transaction((put, Update(keys.thread(SESSION, THREAD), set={"head": seq}))))
 
     def fill(self, events: int) -> None:
         """A history of that many events in commits of one to three."""
