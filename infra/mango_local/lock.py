@@ -16,6 +16,19 @@ class AlreadyLocked(Exception):
         self.holder = holder
 
 
+class DataDirUnusable(Exception):
+    """Nothing can be kept there."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        # What stands in the way of a directory "exists", which alone would tell nobody what is wrong.
+        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror or error
+        at = f" at {error.filename}" if error.filename not in (None, str(folder)) else ""
+        super().__init__(
+            f"cannot keep data in {folder}: {reason}{at}. "
+            "Name a directory that can be written, or a place for one, with --data-dir."
+        )
+
+
 class DataLock:
     """Exclusive lock on a data directory; the kernel frees it when the process ends, however it ends.
 
@@ -27,7 +40,13 @@ class DataLock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Raises `AlreadyLocked`, which names the holder."""
+        """Raises `AlreadyLocked`, which names the holder, and `DataDirUnusable`."""
+        try:
+            self._file = self._lock()
+        except OSError as error:
+            raise DataDirUnusable(self._folder, error) from None
+
+    def _lock(self) -> int:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -38,7 +57,7 @@ class DataLock:
             raise AlreadyLocked(self._folder, f"process {holder}" if holder else "another process") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._file = descriptor
+        return descriptor
 
     def release(self) -> None:
         """Frees it. The file stays: removing it would let two processes lock two files of one name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mango_local import guard
 
@@ -21,6 +24,10 @@ log = logging.getLogger("mango.store")
 HOST = "127.0.0.1"
 READY_WITHIN = 10.0
 LONGEST_PAUSE = 5.0
+INHERITED = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+"""Variables for the store and its guard, which runs on a Python that may not find its library by itself."""
+
+_ENDPOINT = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?/?")
 
 
 class StoreFailed(Exception):
@@ -93,8 +100,9 @@ class Roto:
                 raise StoreFailed(f"the store cannot listen on port {self._fixed}: another process uses it")
             return [self._fixed]
         last = read_endpoint(self._folder)
-        known = [int(last.rpartition(":")[2])] if last else []
-        return [*(port for port in known if _is_free(port)), _free_port(), _free_port(), _free_port()]
+        known = urlsplit(last).port if last is not None else None
+        again = [known] if known is not None and _is_free(known) else []
+        return [*again, _free_port(), _free_port(), _free_port()]
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = [_binary(), "--host", HOST, "--port", str(self._port), "--data-dir", str(self._folder / "store")]
@@ -107,7 +115,7 @@ class Roto:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, "NO_COLOR": "1"},
+                env=child_environment(os.environ),
                 start_new_session=True,  # Ctrl-C in the terminal must not reach it before we are through
             )
 
@@ -189,6 +197,12 @@ def end_stale(pid_file: Path) -> bool:
     return True
 
 
+def child_environment(source: Mapping[str, str]) -> dict[str, str]:
+    """The part of our environment that the store and its guard may see: no keys, and nothing that changes a store."""
+    kept = {name: value for name, value in source.items() if name in INHERITED or name.startswith("LC_")}
+    return {**kept, "NO_COLOR": "1"}
+
+
 def write_endpoint(folder: Path, endpoint: str) -> None:
     """Leaves the store's address for `mango serve` and `mango orchestrate`, whole or not at all."""
     draft = folder / "endpoint.new"
@@ -197,11 +211,18 @@ def write_endpoint(folder: Path, endpoint: str) -> None:
 
 
 def read_endpoint(folder: Path) -> str | None:
-    """The address that the last store of this data directory had."""
+    """The address that the last store of this data directory had; None also where the file holds something else."""
     try:
-        return (folder / "endpoint").read_text().strip() or None
-    except OSError:
+        endpoint = (folder / "endpoint").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
         return None
+    return endpoint if is_endpoint(endpoint) else None
+
+
+def is_endpoint(text: str) -> bool:
+    """Whether it reads like the address of a store, `http://host:port`."""
+    match = _ENDPOINT.fullmatch(text)
+    return match is not None and 0 < int(match[1] or 80) < 65536
 
 
 def _binary() -> str:

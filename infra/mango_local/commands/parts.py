@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from mango.model.factory import ModelSettings
-from mango_local.lock import DataLock
+from mango_local.lock import DataDirUnusable, DataLock
 from mango_local.profile import NoStore
-from mango_local.roto import Roto, read_endpoint
+from mango_local.roto import Roto, is_endpoint, read_endpoint
 
 
 def model_settings(name: str | None) -> ModelSettings:
@@ -19,15 +18,22 @@ def model_settings(name: str | None) -> ModelSettings:
 
 
 def start_store(stack: ExitStack, data_dir: Path, *, port: int | None, durable: bool) -> Roto:
-    """Locks the data directory and starts the store; both end with the stack."""
+    """Locks the data directory and starts the store; both end with the stack.
+
+    Raises:
+        AlreadyLocked, DataDirUnusable, StoreFailed: it does not start.
+    """
     lock = DataLock(data_dir)
     lock.acquire()
     stack.callback(lock.release)
-    # Sessions and digests of keys do not belong into a repository.
-    (data_dir / ".gitignore").write_text("*\n")
     store = Roto(data_dir, port=port, durable=durable)
     stack.callback(store.stop)
-    store.start()
+    try:
+        # Sessions and digests of keys do not belong into a repository.
+        (data_dir / ".gitignore").write_text("*\n")
+        store.start()
+    except OSError as error:
+        raise DataDirUnusable(data_dir, error) from None
     return store
 
 
@@ -36,7 +42,6 @@ def store_endpoint(given: str | None, data_dir: Path) -> str:
     endpoint = given or read_endpoint(data_dir)
     if endpoint is None:
         raise NoStore(f"no store is known in {data_dir}: start `mango store` or `mango up` first, or give its --store")
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_endpoint(endpoint):
         raise NoStore(f"{endpoint!r} is no address of a store: write http://host:port")
     return endpoint

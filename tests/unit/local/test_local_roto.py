@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mango_local import guard
-from mango_local.roto import Roto, StoreFailed, end_stale, read_endpoint
+from mango_local.roto import Roto, StoreFailed, end_stale, is_endpoint, read_endpoint
 
 PARENT = """
 import sys, time
@@ -76,6 +76,61 @@ def test_comes_back_at_the_same_address(tmp_path: Path) -> None:
         assert again.endpoint == roto.endpoint
     finally:
         again.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is a thing of Linux")
+def test_its_processes_see_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MANGO_API_KEY", "MANGO_MODEL_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "WHATEVER"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("ROTO_ACCOUNT_ID", "000000000000")  # would make it another store
+    for name in ("LC_TIME", "TZ"):
+        monkeypatch.setenv(name, "C")
+    roto = Roto(tmp_path, durable=False)
+    roto.start()
+    try:
+        assert roto._guard is not None
+        for pid in (roto._guard.pid, store_pid(tmp_path)):
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+            seen = {variable.partition(b"=")[0].decode() for variable in environ.split(b"\0") if variable}
+            assert b"canary" not in environ
+            assert {"PATH", "LC_TIME", "TZ"} <= seen
+            assert not {name for name in seen if name.startswith(("MANGO_", "AWS_", "ANTHROPIC_", "ROTO_"))}
+    finally:
+        roto.stop()
+
+
+JUNK = [
+    b"", b"\n", b"junk", b"\xff\xfe\x00", b"h:80", b"http://127.0.0.1", b"http://h:99999", b"http://h:0", b"http://[::1",
+    b"http://127.0.0.1:5070\nmore", "http://127.0.0.1:\u0665".encode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=str)
+def test_a_damaged_address_is_written_anew(tmp_path: Path, junk: bytes) -> None:
+    (tmp_path / "endpoint").write_bytes(junk)
+    assert read_endpoint(tmp_path) in (None, "http://127.0.0.1")
+    roto = Roto(tmp_path, durable=False)
+    roto.start()
+    try:
+        assert read_endpoint(tmp_path) == roto.endpoint
+    finally:
+        roto.stop()
+
+
+def test_knows_an_address() -> None:
+    for good in ("http://127.0.0.1:5070", "https://dynamo.example", "http://[::1]:80/", "http://a-b_c:65535"):
+        assert is_endpoint(good)
+    for bad in (
+        "",
+        "nonsense",
+        "ftp://h:80",
+        "http://",
+        "http://a b:80",
+        "http://h:port",
+        "http://u@h:80",
+        "http://h:80/x",
+    ):
+        assert not is_endpoint(bad)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
