@@ -62,7 +62,7 @@ def listen(host: str | None, port: int, *, bridge: str | None, development: bool
     """
     if host is not None:
         if development:
-            _check_private(host, bridge)
+            _check_private(host)
         return [_bound(host, port)]
     first = _bound(LOOPBACK[0], port)
     port = first.getsockname()[1]
@@ -78,11 +78,11 @@ def url(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _check_private(host: str, bridge: str | None) -> None:
-    if host not in ("localhost", *LOOPBACK, bridge):
+def _check_private(host: str) -> None:
+    if host not in ("localhost", *LOOPBACK):
         raise AddressRefused(
-            f"not listening on {host}: everybody knows the development key, so while it is active this server "
-            "stays on loopback and on Docker's bridge. Set MANGO_API_KEY to a secret of your own to listen there."
+            f"not listening on {host}: everybody knows the development key, so while it is active it is accepted on "
+            "loopback only. Set MANGO_API_KEY to a secret of your own to listen there."
         )
 
 

@@ -22,6 +22,7 @@ from mango.turn.round import run_round
 from mango.turn.sweep import sweep, void_leases
 from mango.turn.trouble import run_trouble
 from mango_local.asl import Data
+from mango_local.loopback_only import KeepDevelopmentKeyHome
 from mango_local.orchestrator import LocalOrchestrator
 from mango_local.profile import Profile
 from mango_local.server import HttpServer
@@ -42,8 +43,9 @@ class Serving:
     ) -> None:
         self._hub = Hub(ctx, pace=pace)
         profile.store.on_commit.append(self._hub.on_commit)
+        profile.store.on_ambiguous.append(self._hub.on_ambiguous)
         stream_app = StreamApp(ctx, self._hub, authenticate=authenticate_headers, envelope=envelope)
-        app = create_asgi(ctx, create_api(ctx), stream_app=stream_app)
+        app = KeepDevelopmentKeyHome(create_asgi(ctx, create_api(ctx), stream_app=stream_app))
         self._server = HttpServer(app, access_log=access_log, on_ready=on_ready)
 
     def run(self, sockets: Sequence[socket.socket]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 
 from pynamodb.exceptions import PynamoDBException
 
@@ -13,13 +12,13 @@ from mango.aws.clients import AwsSettings, Clients
 from mango.aws.doorbell import SqsDoorbell
 from mango.aws.store import DynamoStore
 from mango.aws.table import create_table
-from mango.domain import keys
-from mango.domain.transaction import Delete, StoreUnavailable, Transaction
+from mango.domain.transaction import StoreUnavailable
 from mango.ports import Orchestrator
+from mango.services.bootstrap import give_key
 from mango.services.context import Context
-from mango.services.keys import digest, ensure_key
 from mango.services.readings import Recent
 from mango.system import SystemClock, SystemIds
+from mango_local.access import Key, check_opens
 from mango_local.doorbell import LocalDoorbell
 
 TABLE = "mango"
@@ -29,30 +28,12 @@ REGION = "us-east-1"
 STAND_IN = "mango"
 CONNECTIONS = 256
 """Kept per service: as many as threads of all kinds may ask at once."""
-DEVELOPMENT_KEY = "sk-mango-local-development"
 PING_SECONDS = 10.0
 """How long a process waits for a store that is only starting."""
 
 
 class NoStore(Exception):
     """No store answers at the address."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The key that the processes make sure of at start."""
-
-    token: str
-
-    @property
-    def development(self) -> bool:
-        """Whether it is the one that everybody knows."""
-        return self.token == DEVELOPMENT_KEY
-
-
-def bootstrap_key() -> Key:
-    """The operator's own key from `MANGO_API_KEY`, or the development key."""
-    return Key(os.environ.get("MANGO_API_KEY", "").strip() or DEVELOPMENT_KEY)
 
 
 class Profile:
@@ -82,9 +63,12 @@ class Profile:
             time.sleep(0.2)
 
     def context(self, orchestrator: Orchestrator, key: Key | None, *, remember: int = 0) -> Context:
-        """The services' context; with a key, makes sure that it is known, and the development key only if it is it.
+        """The services' context; with a key, makes sure that it is known and the one of an earlier start is not.
 
         `remember`: sessions whose last state is kept between requests; for a process that does everything itself.
+
+        Raises:
+            KeyRefused: the key was revoked, or is that of an environment.
         """
         clock = SystemClock()
         ctx = Context(
@@ -97,11 +81,8 @@ class Profile:
             recent=Recent(remember),
         )
         if key is not None:
-            if not key.development:
-                # Of an earlier start without a key of one's own. Deleted, not revoked: it may come back with another.
-                known = keys.api_key(digest(DEVELOPMENT_KEY))
-                self.store.commit(Transaction((Delete(known, must_exist=False),)))
-            ensure_key(ctx, key.token)
+            give_key(ctx, key.token)
+            check_opens(ctx, key)
         return ctx
 
 

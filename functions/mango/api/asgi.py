@@ -235,7 +235,22 @@ async def _in(pool: ThreadPoolExecutor, function: Callable[..., Any], *args: Any
     return await asyncio.get_running_loop().run_in_executor(pool, function, *args)
 
 
+async def refuse(error: MangoError, receive: Receive, send: Send) -> None:
+    """Answers a request with an error's envelope, for applications that stand before this one."""
+    response = error_response(error, new_request_id())
+    await _Body(receive, asyncio.get_running_loop()).drain()
+    await _start(response, send)
+    await send({"type": "http.response.body", "body": response.body})
+
+
 async def _respond(response: Response, body: _Body, send: Send, pool: ThreadPoolExecutor) -> None:
+    await _start(response, send)
+    if response.chunks is not None:
+        await _send_chunks(response.chunks, body, send, pool)
+    await send({"type": "http.response.body", "body": response.body})
+
+
+async def _start(response: Response, send: Send) -> None:
     headers = dict(response.headers)
     if response.chunks is None:
         headers.setdefault("content-length", str(len(response.body)))
@@ -246,9 +261,6 @@ async def _respond(response: Response, body: _Body, send: Send, pool: ThreadPool
             "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
         }
     )
-    if response.chunks is not None:
-        await _send_chunks(response.chunks, body, send, pool)
-    await send({"type": "http.response.body", "body": response.body})
 
 
 async def _send_chunks(chunks: Iterator[bytes], body: _Body, send: Send, pool: ThreadPoolExecutor) -> None:

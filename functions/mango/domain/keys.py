@@ -113,6 +113,11 @@ def api_key(digest: str) -> Key:
     return Key(f"KEY#{digest}", "META")
 
 
+def given_key(workspace_id: str) -> Key:
+    """The pointer to the key that the operator gave at start."""
+    return Key(f"GIVEN#{workspace_id}", "KEY")
+
+
 def listing(workspace_id: str, kind: str) -> str:
     """Partition of the `by_list` index: the resources of one kind in one workspace, newest last."""
     return f"{workspace_id}#{kind}"

@@ -22,6 +22,8 @@ from mango.services.resources import shown_time
 Json = dict[str, Any]
 
 KIND = "api_keys"
+BOOTSTRAP = "bootstrap"
+"""Label of keys that were given to the deployment from outside."""
 DEFAULT_WORKSPACE = "wrkspc_default"
 WORK_PREFIX = "sess_mango_"
 """Tokens of claimed work start like this; `mango.services.work` verifies them."""
@@ -30,6 +32,7 @@ MAX_TOKEN = 1024
 REMEMBER = 2 * SECOND
 """How long a workspace key that was found is taken as valid without looking again."""
 _REMEMBERED_KEYS = 1000
+_LABELLED = 90
 
 
 class NewKey(NamedTuple):
@@ -81,18 +84,18 @@ def create_key(ctx: Context, workspace_id: str, label: str, environment_id: str 
         if environment is None or environment["workspace_id"] != workspace_id:
             raise NotFound(f"environment {environment_id!r} was not found")
     token = (KEY_PREFIX if environment_id is None else ENVIRONMENT_PREFIX) + ctx.ids.secret()
-    put = _new(ctx, token, workspace_id, label, environment_id)
+    put = key_row(ctx, token, workspace_id, label, environment_id)
     creation.commit_new(ctx, Transaction((put,)))
     return NewKey(_show(put.item), token)
 
 
-def ensure_key(ctx: Context, token: str, workspace_id: str = DEFAULT_WORKSPACE, label: str = "bootstrap") -> None:
+def ensure_key(ctx: Context, token: str, workspace_id: str = DEFAULT_WORKSPACE, label: str = BOOTSTRAP) -> None:
     """Makes a given token a key of the workspace, once; a revoked one stays revoked."""
     key = keys.api_key(digest(token))
     if ctx.store.get(key) is not None:
         return
     try:
-        creation.commit_new(ctx, Transaction((_new(ctx, token, workspace_id, label, None),)))
+        creation.commit_new(ctx, Transaction((key_row(ctx, token, workspace_id, label),)))
     except Refused:
         return  # another process was faster
 
@@ -100,6 +103,16 @@ def ensure_key(ctx: Context, token: str, workspace_id: str = DEFAULT_WORKSPACE, 
 def list_keys(ctx: Context, workspace_id: str) -> list[Json]:
     """All keys of a workspace, newest first, without their text."""
     found = newest(ctx, keys.listing(workspace_id, KIND), _show, _REMEMBERED_KEYS)
+    return [entry.shown for entry in found.entries]
+
+
+def rows_labelled(ctx: Context, workspace_id: str, label: str) -> list[Item]:
+    """The newest rows of a workspace's keys with a label; no more than one transaction can take."""
+
+    def chosen(item: Item) -> Json | None:
+        return dict(item) if item["label"] == label else None
+
+    found = newest(ctx, keys.listing(workspace_id, KIND), chosen, _LABELLED)
     return [entry.shown for entry in found.entries]
 
 
@@ -129,7 +142,8 @@ def revoke(ctx: Context, workspace_id: str, key_id: str) -> Json:
     return _show(creation.change(ctx, key, read, update))
 
 
-def _new(ctx: Context, token: str, workspace_id: str, label: str, environment_id: str | None) -> Put:
+def key_row(ctx: Context, token: str, workspace_id: str, label: str, environment_id: str | None = None) -> Put:
+    """The row that makes a token a key."""
     key_id, now = ctx.ids.new("apikey"), ctx.clock.now()
     hashed = digest(token)
     item: Item = {

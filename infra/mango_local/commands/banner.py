@@ -6,8 +6,8 @@ import socket
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from mango_local.access import Key
 from mango_local.addresses import url
-from mango_local.profile import Key
 
 
 def product() -> str:

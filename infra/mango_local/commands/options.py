@@ -45,14 +45,17 @@ DEFAULT_ROUNDS = 32
 def failures_told() -> Iterator[None]:
     """Turns what a user can put right into one line and exit code 1."""
     from mango.model.factory import ModelSettingsError
+    from mango_local.access import KeyRefused
     from mango_local.addresses import AddressRefused
     from mango_local.asl import UnsupportedMachine
-    from mango_local.lock import AlreadyLocked
+    from mango_local.lock import AlreadyLocked, DataDirUnusable
     from mango_local.profile import NoStore
     from mango_local.roto import StoreFailed
 
+    places = (AddressRefused, AlreadyLocked, DataDirUnusable, NoStore, StoreFailed)
+    settings = (KeyRefused, ModelSettingsError, UnsupportedMachine)
     try:
         yield
-    except (AddressRefused, AlreadyLocked, ModelSettingsError, NoStore, StoreFailed, UnsupportedMachine) as error:
+    except (*places, *settings) as error:
         print(f"mango: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

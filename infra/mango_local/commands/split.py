@@ -47,11 +47,12 @@ def serve(
     configure(log_format, verbose=verbose)
     with options.failures_told():
         from mango.stream.feed import Pace
+        from mango_local.access import bootstrap_key
         from mango_local.addresses import DockerBridge, listen
         from mango_local.commands import banner
         from mango_local.commands.parts import store_endpoint
         from mango_local.halves import Serving
-        from mango_local.profile import Profile, bootstrap_key
+        from mango_local.profile import Profile
         from mango_local.starts import QueueOrchestrator, starts_queue
         from mango_local.stopping import Stopping, leave
 

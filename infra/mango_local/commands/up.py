@@ -31,12 +31,13 @@ def up(
     with options.failures_told(), ExitStack() as stack:
         from mango.stream.feed import Pace
         from mango.system import SystemClock
+        from mango_local.access import bootstrap_key
         from mango_local.addresses import DockerBridge, listen
         from mango_local.commands import banner
         from mango_local.commands.parts import model_settings, start_store
         from mango_local.halves import Serving, Turning, choose_model
         from mango_local.orchestrator import LocalOrchestrator
-        from mango_local.profile import Profile, bootstrap_key
+        from mango_local.profile import Profile
         from mango_local.stopping import Stopping, leave
 
         stopping = Stopping()

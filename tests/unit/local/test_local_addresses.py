@@ -30,7 +30,7 @@ def test_leaves_out_a_bridge_that_is_not_of_this_machine(opened: list[socket.soc
     assert all(each.getsockname()[0] in ("127.0.0.1", "::1") for each in opened)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.2", "example.com"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.2", "example.com", "172.17.0.1"])
 def test_the_development_key_stays_at_home(host: str) -> None:
     with pytest.raises(AddressRefused, match="MANGO_API_KEY"):
         listen(host, 0, bridge="172.17.0.1", development=True)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from mango_local import guard
 from tests.unit.local.running import KEY, Api, mango
@@ -162,18 +163,59 @@ def test_tells_what_is_wrong(tmp_path: Path) -> None:
                 assert "Traceback" not in other.output
 
 
+@pytest.mark.parametrize("command", ["up", "store"])
+@pytest.mark.parametrize(
+    "place", ["file", "file/below", "/proc/mango", "data/endpoint", "data/store.log", "data/store"]
+)
+def test_a_place_where_nothing_can_be_kept_is_one_line(tmp_path: Path, command: str, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    data_dir, _, taken = place.partition("/") if place.startswith("data/") else (place, "", "")
+    if taken == "store":
+        (tmp_path / "data").mkdir()
+        (tmp_path / place).write_text("no directory")
+    elif taken:
+        (tmp_path / place).mkdir(parents=True)
+    with mango(tmp_path, command, *(["--port", "0"] if command == "up" else []), "--data-dir", data_dir) as refused:
+        assert refused.process.wait(20) == 1
+        assert refused.output.startswith("mango: ")
+        assert "Traceback" not in refused.output
+        if taken != "store":  # then it is the store's own words that tell
+            (line,) = refused.output.splitlines()
+            assert "--data-dir" in line
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe", b"http://127.0.0.1:99999"], ids=str)
+def test_a_damaged_address_of_the_store_stops_nobody_for_good(tmp_path: Path, junk: bytes) -> None:
+    folder = tmp_path / ".mango"
+    folder.mkdir()
+    (folder / "endpoint").write_bytes(junk)
+    for command in (["serve", "--port", "0"], ["orchestrate"]):
+        with mango(tmp_path, *command) as refused:
+            assert refused.process.wait(20) == 1
+            (line,) = refused.output.splitlines()
+            assert line.startswith("mango: no store is known")
+            assert "--store" in line
+    with mango(tmp_path, "up", "--port", "0") as up:
+        up.url()
+        assert up.end() == 0
+
+
 def test_an_own_key_replaces_the_one_that_everybody_knows(tmp_path: Path) -> None:
-    own = "sk-mango-of-my-own"
+    own, next_one = "sk-mango-of-my-own", "sk-mango-of-my-own-too"
 
     def answers(base: str) -> list[int]:
-        return [httpx.get(f"{base}/v1/agents", headers={"x-api-key": key}).status_code for key in (own, KEY)]
+        keys = (own, next_one, KEY)
+        return [httpx.get(f"{base}/v1/agents", headers={"x-api-key": key}).status_code for key in keys]
 
     with mango(tmp_path, "up", "--port", "0") as up:
-        assert answers(up.url()) == [401, 200]
+        assert answers(up.url()) == [401, 401, 200]
         assert up.end() == 0
     with mango(tmp_path, "up", "--port", "0", MANGO_API_KEY=own) as up:
-        assert answers(up.url()) == [200, 401]
+        assert answers(up.url()) == [200, 401, 401]
         assert own not in up.output
         assert up.end() == 0
+    with mango(tmp_path, "up", "--port", "0", MANGO_API_KEY=next_one) as up:
+        assert answers(up.url()) == [401, 200, 401]
+        assert up.end() == 0
     with mango(tmp_path, "up", "--port", "0") as up:
-        assert answers(up.url()) == [200, 200]
+        assert answers(up.url()) == [401, 401, 200]
