@@ -95,6 +95,10 @@ class BlobInfo(NamedTuple):
     sha256: str
 
 
+class PartsRefused(Exception):
+    """The parts of a blob are not those that the store has, or not such as it takes; the message may be shown."""
+
+
 class Blobs(Protocol):
     """Large contents by key. Keys start with the workspace's id."""
 
@@ -112,6 +116,44 @@ class Blobs(Protocol):
 
     def delete(self, key: str) -> None:
         """No error when it is missing."""
+        ...
+
+    def size(self, key: str) -> int | None:
+        """Bytes of a blob, or None when there is no such blob."""
+        ...
+
+    def presign_get(self, key: str, seconds: int, content_type: str, disposition: str) -> str | None:
+        """A URL by which anybody may read the blob for so long, with these headers; None where there are none."""
+        ...
+
+    def begin_parts(self, key: str, content_type: str, sha256: str) -> str:
+        """Begins a blob that arrives in parts; the handle names it from now on. `sha256` is kept beside the content.
+
+        Parts have at least 5 MiB, all but the last, and are kept until `complete_parts` or `discard`.
+        """
+        ...
+
+    def presign_part(self, key: str, handle: str, number: int, size: int, seconds: int) -> str | None:
+        """A URL to which anybody may PUT that part, of exactly this size, for so long; None where there are none."""
+        ...
+
+    def put_part(self, key: str, handle: str, number: int, data: bytes) -> str:
+        """Stores a part, in place of an earlier one of its number; its entity tag, in quotes.
+
+        Raises `PartsRefused` when the handle names nothing any more.
+        """
+        ...
+
+    def complete_parts(self, key: str, handle: str, tags: Sequence[str]) -> None:
+        """Makes the blob of its parts, given by their entity tags in order; the parts can change no more.
+
+        Doing so again changes nothing. Raises `PartsRefused` when parts are missing, other or too small, and when the
+        handle names nothing and there is no blob.
+        """
+        ...
+
+    def discard(self, key: str) -> None:
+        """Deletes the blob, and whatever parts have arrived for it. No error when there is nothing."""
         ...
 
 

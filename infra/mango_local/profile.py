@@ -45,7 +45,7 @@ class Profile:
         self.settings = AwsSettings(REGION, endpoint, CONNECTIONS, access_key_id=STAND_IN, secret_access_key=STAND_IN)
         self.clients = Clients(self.settings)
         self.store = DynamoStore(self.clients.dynamodb, TABLE)
-        self.blobs = S3Blobs(self.clients.s3, BUCKET)
+        self.blobs = S3Blobs(self.clients.s3, BUCKET, presigns=False)  # roto takes no presigned URLs
         self.doorbell = SqsDoorbell(self.clients.sqs, QUEUE_PREFIX)
 
     def prepare(self) -> None:

@@ -11,7 +11,7 @@ from mango.api.auth import authenticate_headers, authorize
 from mango.api.errors import EXPECTED, envelope, new_request_id
 from mango.api.messages import Request, Response, from_event, json_response, to_event
 from mango.api.router import Resolvers, Route, check_ids
-from mango.api.routes import agents, environments, events, files, health, sessions, work
+from mango.api.routes import agents, environments, events, files, files_uploads, health, sessions, work
 from mango.domain.errors import InvalidRequest, Unsupported
 from mango.services.context import Context
 
@@ -25,6 +25,7 @@ ROUTES: tuple[Route, ...] = (
     *sessions.ROUTES,
     *events.ROUTES,
     *files.ROUTES,
+    *files_uploads.ROUTES,
 )
 
 

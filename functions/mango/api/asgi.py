@@ -34,7 +34,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 THREADS = 64
 """Requests at once; as many polls beside them."""
 TRANSFERS = 32
-"""Uploads and downloads at once."""
+"""Uploads and downloads at once, and checks of what was uploaded."""
 LITTLE = 64 * 1024
 """What is kept of a body before it is known who sends it."""
 DRAIN_BYTES = 64 * 1024 * 1024
@@ -45,8 +45,8 @@ LOOK_SECONDS = 1.0
 
 _STREAM = re.compile(r"/v1/sessions/[^/]+/(events/stream|threads/[^/]+/stream)/?")
 _POLL = re.compile(r"/v1/environments/[^/]+/work/poll/?")
-_CONTENT = re.compile(r"/v1/files/[^/]+/content/?")
-_UPLOAD = re.compile(r"/v1/files/?")
+_UPLOAD = re.compile(r"POST /v1/files/?|PUT /v1/files/uploads/[^/]+/parts/[^/]+/?")
+_TRANSFER = re.compile(_UPLOAD.pattern + r"|GET /v1/files/[^/]+/content/?|POST /v1/files/uploads/[^/]+/complete/?")
 
 
 class ClientGone(Exception):
@@ -98,7 +98,7 @@ class AsgiApi:
     async def _http(self, scope: Scope, body: _Body, send: Send) -> None:
         path, method = _path(scope), str(scope["method"]).upper()
         pool = self._pool(method, path)
-        upload = method == "POST" and _UPLOAD.fullmatch(path) is not None
+        upload = _UPLOAD.fullmatch(f"{method} {path}") is not None
         try:
             request = _request(scope, method, path, body.chunks() if upload else None)
             if not upload:
@@ -124,8 +124,7 @@ class AsgiApi:
     def _pool(self, method: str, path: str) -> ThreadPoolExecutor:
         if _POLL.fullmatch(path):
             return self._polls
-        transfer = _CONTENT.fullmatch(path) or (method == "POST" and _UPLOAD.fullmatch(path))
-        return self._transfers if transfer else self._requests
+        return self._transfers if _TRANSFER.fullmatch(f"{method} {path}") else self._requests
 
 
 class _Body:

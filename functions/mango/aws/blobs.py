@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mango.aws.blob_parts import S3Parts, answering
 from mango.aws.failures import error_code
-from mango.domain.transaction import StoreUnavailable
 from mango.ports import BlobInfo
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1024 * 1024
@@ -24,21 +21,19 @@ PART_BYTES = 8 * 1024 * 1024
 _OURS_ALREADY = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
 
-class S3Blobs:
+class S3Blobs(S3Parts):
     """A `Blobs` in a bucket. Raises `StoreUnavailable` when S3 cannot answer.
+
+    `presigns` tells whether clients may reach the bucket by presigned URLs.
 
     The SHA-256 is stored beside the content for whoever checks a bucket: as metadata `sha256` of a blob stored by
     one request, as tag `sha256` of one stored in parts, whose metadata S3 takes only before the content.
     """
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
-
     def create_bucket(self, region: str) -> None:
         """Creates the bucket if it is missing."""
         place: Any = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        with _answering():
+        with answering():
             try:
                 self._client.create_bucket(Bucket=self._bucket, **place)
             except ClientError as error:
@@ -50,7 +45,7 @@ class S3Blobs:
     def put(self, key: str, data: bytes, content_type: str = "application/octet-stream") -> BlobInfo:
         """Stores the data by one request."""
         digest = hashlib.sha256(data).hexdigest()
-        with _answering():
+        with answering():
             self._client.put_object(
                 Bucket=self._bucket, Key=key, Body=data, ContentType=content_type, Metadata={"sha256": digest}
             )
@@ -64,7 +59,7 @@ class S3Blobs:
             return self.put(key, first, content_type)
         held = [first]
         del first  # only `held` has it, and gives it away: a part that is uploaded must not stay in memory
-        with _answering():
+        with answering():
             upload = self._client.create_multipart_upload(Bucket=self._bucket, Key=key, ContentType=content_type)
         upload_id = upload["UploadId"]
         completed = False
@@ -74,7 +69,7 @@ class S3Blobs:
         finally:
             # Also when the iterator raises, whatever it raises: parts of an open upload are kept, and paid for.
             if not completed:
-                self._abort(key, upload_id)
+                self.abort(key, upload_id)
         return info
 
     def _upload(self, key: str, upload_id: str, parts: Iterator[bytes]) -> BlobInfo:
@@ -85,11 +80,11 @@ class S3Blobs:
             digest.update(part)
             size += len(part)
             number = len(done) + 1
-            with _answering():
+            with answering():
                 answer = self._client.upload_part(**target, PartNumber=number, Body=part)
             done.append({"PartNumber": number, "ETag": answer["ETag"]})
             del part  # before the next one is put together
-        with _answering():
+        with answering():
             self._client.complete_multipart_upload(**target, MultipartUpload={"Parts": done})
         self._tag(key, digest.hexdigest())
         return BlobInfo(size, digest.hexdigest())
@@ -102,14 +97,6 @@ class S3Blobs:
             # The content is complete, and its digest is the caller's to keep.
             _log.warning("no digest beside blob %s: %s", key, error)
 
-    def _abort(self, key: str, upload_id: str) -> None:
-        with _answering():
-            try:
-                self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
-            except ClientError as error:
-                if error_code(error) != "NoSuchUpload":
-                    raise
-
     def get(self, key: str) -> bytes | None:
         """The whole content."""
         chunks = self.open(key)
@@ -117,7 +104,7 @@ class S3Blobs:
 
     def open(self, key: str) -> Iterator[bytes] | None:
         """The content in chunks of at most 1 MiB; the request is made at once, the content read as it is taken."""
-        with _answering():
+        with answering():
             try:
                 body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
             except ClientError as error:
@@ -128,12 +115,12 @@ class S3Blobs:
 
     def delete(self, key: str) -> None:
         """Forgets the blob; no error when it is missing."""
-        with _answering():
+        with answering():
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
 
 def _read(body: Any) -> Iterator[bytes]:
-    with closing(body), _answering():
+    with closing(body), answering():
         yield from body.iter_chunks(_CHUNK)
 
 
@@ -152,11 +139,3 @@ def _parts(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _after(held: list[bytes], parts: Iterator[bytes]) -> Iterator[bytes]:
     yield held.pop()
     yield from parts
-
-
-@contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise StoreUnavailable(str(error)) from error

@@ -98,7 +98,10 @@ class Clients:
                     retries={"mode": "standard", "total_max_attempts": attempts},
                     parameter_validation=parameter_validation,
                     tcp_keepalive=True,
-                    s3={"addressing_style": "path"} if self.settings.endpoint_url else None,
+                    # Presigned URLs: not signed by version 2, and with the bucket's region in their host, since a
+                    # redirect from the global one would break the signature.
+                    signature_version="s3v4" if service == "s3" else None,
+                    s3={"addressing_style": "path" if self.settings.endpoint_url else "virtual"},
                 )
                 client: Any = self._session.create_client(
                     service, self.settings.region, endpoint_url=self.settings.endpoint_url, config=config

@@ -23,6 +23,8 @@ class Limits:
         model_attempts: tries of one model request before `retries_exhausted` (spec mango.md 3.4).
         troubles: failures in a row without a commit that terminate the session.
         model_seconds: limit of one model request.
+        carried_bytes: the largest content of a file that one request, or one answer, of this process carries; larger
+            ones take the ways of `docs/api-files.md`. None where a server streams. `LAMBDA_BYTES` on Lambda.
     """
 
     runner_lease: float = 30.0
@@ -35,6 +37,11 @@ class Limits:
     model_attempts: int = 3
     troubles: int = 10
     model_seconds: float = 780.0
+    carried_bytes: int | None = None
+
+
+LAMBDA_BYTES = 4_500_000
+"""Bytes of content that fit into a Lambda event or answer: 6 MB in base64, which leaves room for what is around it."""
 
 
 @dataclass(frozen=True, slots=True)

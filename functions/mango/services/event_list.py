@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from mango.domain.ledger import Cursor, Event, dump_json
+from mango.domain.ledger import Cursor, Event
 from mango.domain.principal import Principal
 from mango.domain.thread import Thread
 from mango.domain.times import micros
 from mango.domain.wire.events import EventListQuery
 from mango.services import history
 from mango.services.context import Context
+from mango.services.listing import PAGE_BYTES, weight
 from mango.services.paging import Cursors, invalid_cursor
 from mango.services.session_access import read_session
-
-PAGE_BYTES = 4 * 1024 * 1024
-"""Pages stop here as well as at `limit`, and are never empty before the end (docs/architecture.md, section 8)."""
 
 
 class Place(NamedTuple):
@@ -50,10 +48,10 @@ def list_page(ctx: Context, principal: Principal, session_id: str, query: EventL
     for place, event in entries:
         if not _wanted(query, event):
             continue
+        size += weight(event)
         if len(found) == query.limit or (found and size > PAGE_BYTES):
             return {"data": found, "next_page": cursors.encode({"place": list(last)})}
         found.append(event)
-        size += len(dump_json(event))
         last = place
     return {"data": found, "next_page": None}
 

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mango.domain import keys
-from mango.domain.errors import ContentTooLarge, InvalidRequest, NotFound
+from mango.domain.errors import ContentTooLarge, InvalidRequest, MangoError
 from mango.domain.principal import Principal
-from mango.domain.times import SECOND
-from mango.domain.transaction import Delete, Equals, Item, Put, Refused, StoreUnavailable, Transaction, Update
-from mango.domain.wire.files import MAX_FILE_BYTES, FileListQuery, check_filename, check_mime_type
-from mango.ports import BlobInfo
-from mango.services import creation
+from mango.domain.transaction import Ambiguous, Item, StoreUnavailable
+from mango.domain.wire.files import MAX_FILE_BYTES, FileListQuery, check_filename, check_mime_type, disposition
 from mango.services.context import Context
+from mango.services.files_item import (
+    KIND,
+    FileState,
+    is_id,
+    make_ready,
+    missing,
+    owned,
+    read_ready,
+    remove,
+    show,
+    visible,
+    write_down,
+)
 from mango.services.listing import Entry, Window, newest
 from mango.services.paging import Cursors, check_limit
-from mango.services.resources import page_of, place_of, shown_time
+from mango.services.resources import page_of, place_of
 
 Json = dict[str, Any]
 
-KIND = "files"
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
+DOWNLOAD_SECONDS = 300
+"""How long a presigned URL may be used to begin a download."""
+UPLOAD_ROUTE = "POST /v1/files/uploads"
+"""Where contents go that are too large for a request."""
 Expiry = int | None | Callable[[], int | None]
 """Seconds until a file expires; as a function where a form says so only after the content."""
 
@@ -35,6 +49,12 @@ class Content(NamedTuple):
     chunks: Iterator[bytes]
 
 
+class Elsewhere(NamedTuple):
+    """A file whose content is fetched from somewhere else."""
+
+    url: str
+
+
 def store_upload(
     ctx: Context,
     workspace_id: str,
@@ -46,85 +66,73 @@ def store_upload(
     """Keeps what the chunks hold, with bounded memory. The file exists when this returns, and not before.
 
     Raises:
-        ContentTooLarge: there is more than a file may hold; nothing is kept.
+        ContentTooLarge: there is more than a file, or a request here, may hold; nothing is kept.
         InvalidRequest: name, media type or expiry are not valid.
     """
-    name, kind = check_filename(filename), check_mime_type(mime_type)
-    file_id = ctx.ids.new("file")
-    blob = f"{workspace_id}/files/{file_id}"
+    item = write_down(ctx, workspace_id, check_filename(filename), check_mime_type(mime_type))
     expiry: list[int | None] = []
 
     def content() -> Iterator[bytes]:
-        yield from _bounded(chunks)
+        yield from _bounded(chunks, ctx.limits.carried_bytes)
         # Asked for within the stream, so that nothing is kept when the form's last field is wrong.
         expiry.append(expires_in_seconds() if callable(expires_in_seconds) else expires_in_seconds)
 
-    info = ctx.blobs.put_stream(blob, content(), kind)
-    (seconds,), now = expiry, ctx.clock.now()
-    item: Item = {
-        "id": file_id,
-        "workspace_id": workspace_id,
-        "filename": name,
-        "mime_type": kind,
-        "blob": blob,
-        "created_at": now,
-        "expires_at": None if seconds is None else now + seconds * SECOND,
-        "scope_id": None,
-        "deleting": False,
-        **_content(info),
-        **keys.listed(workspace_id, KIND, now, file_id),
-    }
     try:
-        creation.commit_new(ctx, Transaction((Put(keys.file(file_id), item),)))
-    except (Refused, StoreUnavailable):
-        ctx.blobs.delete(blob)  # certainly no item names it
+        info = ctx.blobs.put_stream(str(item["blob"]), content(), str(item["mime_type"]))
+        return show(make_ready(ctx, item, info, expiry[0]))
+    except (MangoError, StoreUnavailable, Ambiguous):
+        # At once where that is possible; what stays is removed by the sweeper.
+        with suppress(MangoError, StoreUnavailable, Ambiguous):
+            remove(ctx, item, lambda seen: seen["state"] != FileState.READY)
         raise
-    return _show(item)
 
 
-def _content(info: BlobInfo) -> dict[str, str | int]:
-    return {"size": info.size, "sha256": info.sha256}
-
-
-def _bounded(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _bounded(chunks: Iterable[bytes], carried: int | None) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
         size += len(chunk)
         if size > MAX_FILE_BYTES:
             raise ContentTooLarge(f"file: must have at most {MAX_FILE_BYTES} bytes")
+        if carried is not None and size > carried:
+            raise too_large_to_carry(carried)
         yield chunk
+
+
+def too_large_to_carry(carried: int) -> ContentTooLarge:
+    """The file may be that large, the request may not: says where to go."""
+    return ContentTooLarge(
+        f"file: this route takes at most {carried} bytes here; larger files go to {UPLOAD_ROUTE}",
+        details={"error_code": "file_needs_upload", "upload_route": UPLOAD_ROUTE, "max_bytes": carried},
+    )
 
 
 def retrieve(ctx: Context, principal: Principal, file_id: str) -> Json:
     """What is known about a file."""
-    return _show(_read(ctx, principal, file_id))
+    return show(read_ready(ctx, principal, file_id))
 
 
-def open_content(ctx: Context, principal: Principal, file_id: str) -> Content:
-    """The file's bytes, read as they are taken."""
-    item = _read(ctx, principal, file_id)
-    chunks = ctx.blobs.open(str(item["blob"]))
+def open_content(ctx: Context, principal: Principal, file_id: str) -> Content | Elsewhere:
+    """The file's bytes, read as they are taken, or where they are if one answer cannot carry them."""
+    item = read_ready(ctx, principal, file_id)
+    blob, filename, mime_type, size = (item[name] for name in ("blob", "filename", "mime_type", "size"))
+    assert isinstance(size, int)
+    if ctx.limits.carried_bytes is not None and size > ctx.limits.carried_bytes:
+        url = ctx.blobs.presign_get(str(blob), DOWNLOAD_SECONDS, str(mime_type), disposition(str(filename)))
+        if url is not None:
+            return Elsewhere(url)
+    chunks = ctx.blobs.open(str(blob))
     if chunks is None:
         raise missing(file_id)  # deleted a moment ago
-    size = item["size"]
-    assert isinstance(size, int)
-    return Content(str(item["filename"]), str(item["mime_type"]), size, chunks)
+    return Content(str(filename), str(mime_type), size, chunks)
 
 
 def delete(ctx: Context, principal: Principal, file_id: str) -> Json:
-    """Removes a file: hidden first, then its content, then the rest, so that a second try can finish the first."""
-    key = keys.file(file_id)
-    creation.change(ctx, key, lambda: _owned(ctx, principal, file_id), lambda item: _hiding(item, file_id))
-    ctx.blobs.delete(f"{principal.workspace_id}/files/{file_id}")
-    ctx.store.commit(Transaction((Delete(key, must_exist=False),)))
+    """Removes a file, or finishes that. What is still uploading is no file yet."""
+    item = owned(ctx, principal, file_id)
+    removable = (FileState.READY, FileState.DELETING)
+    if not (item["state"] in removable and remove(ctx, item, lambda seen: seen["state"] in removable)):
+        raise missing(file_id)
     return {"id": file_id, "type": "file_deleted"}
-
-
-def _hiding(item: Item, file_id: str) -> Update | None:
-    if item["deleting"]:
-        return None
-    changes = {"deleting": True}
-    return Update(keys.file(file_id), changes, remove=("list_of", "listed_at"), conditions=(Equals("deleting", False),))
 
 
 def list_page(ctx: Context, principal: Principal, query: FileListQuery) -> Json:
@@ -137,16 +145,16 @@ def list_page(ctx: Context, principal: Principal, query: FileListQuery) -> Json:
     beyond = place_of(cursors, query.page)
     anchor = query.after_id or query.before_id
     if anchor is not None:
-        beyond = str(_read(ctx, principal, anchor)["listed_at"])
+        beyond = str(read_ready(ctx, principal, anchor)["listed_at"])
     now = ctx.clock.now()
 
-    def show(item: Item) -> Json | None:
-        hidden = item["deleting"] or _expired(item, now) or query.scope_id not in (None, item["scope_id"])
-        return None if hidden else _show(item)
+    def entry(item: Item) -> Json | None:
+        shown = visible(item, now) and query.scope_id in (None, item["scope_id"])
+        return show(item) if shown else None
 
     backwards = query.before_id is not None
     partition = keys.listing(principal.workspace_id, KIND)
-    found = newest(ctx, partition, show, limit, Window(beyond=beyond), ascending=backwards)
+    found = newest(ctx, partition, entry, limit, Window(beyond=beyond), ascending=backwards)
     if backwards:
         return _answer(found.entries[::-1], None) | {"has_more": found.more}
     return _answer(found.entries, page_of(cursors, found)["next_page"])
@@ -161,13 +169,13 @@ def _check_ways(query: FileListQuery) -> None:
 
 
 def _by_ids(ctx: Context, principal: Principal, ids: list[str]) -> list[Entry]:
-    wanted = [file_id for file_id in dict.fromkeys(ids) if _is_id(file_id)]
+    wanted = [file_id for file_id in dict.fromkeys(ids) if is_id(file_id)]
     items = ctx.store.get_many([keys.file(file_id) for file_id in wanted]) if wanted else []
     now = ctx.clock.now()
     return [
-        Entry("", _show(item))
+        Entry("", show(item))
         for item in items
-        if item is not None and _visible(item, principal) and not _expired(item, now)
+        if item is not None and item["workspace_id"] == principal.workspace_id and visible(item, now)
     ]
 
 
@@ -179,53 +187,4 @@ def _answer(entries: list[Entry], next_page: str | None) -> Json:
         "has_more": next_page is not None,
         "first_id": data[0]["id"] if data else None,
         "last_id": data[-1]["id"] if data else None,
-    }
-
-
-def missing(file_id: str) -> NotFound:
-    return NotFound(f"file {file_id!r} was not found")
-
-
-def _is_id(file_id: str) -> bool:
-    return file_id.startswith("file_")
-
-
-def _visible(item: Item, principal: Principal) -> bool:
-    return item["workspace_id"] == principal.workspace_id and not item["deleting"]
-
-
-def _expired(item: Item, now: int) -> bool:
-    at = item["expires_at"]
-    return isinstance(at, int) and at <= now
-
-
-def _owned(ctx: Context, principal: Principal, file_id: str) -> Item:
-    item = ctx.store.get(keys.file(file_id)) if _is_id(file_id) else None
-    if item is None or item["workspace_id"] != principal.workspace_id:
-        raise missing(file_id)
-    return item
-
-
-def _read(ctx: Context, principal: Principal, file_id: str) -> Item:
-    item = _owned(ctx, principal, file_id)
-    if item["deleting"]:
-        raise missing(file_id)
-    if _expired(item, ctx.clock.now()):
-        raise NotFound(f"file {file_id!r} has expired", details={"error_code": "file_expired"})
-    return item
-
-
-def _show(item: Item) -> Json:
-    scope = item["scope_id"]
-    return {
-        "id": item["id"],
-        "type": "file",
-        "filename": item["filename"],
-        "mime_type": item["mime_type"],
-        "size_bytes": item["size"],
-        "checksum_sha256": item["sha256"],
-        "created_at": shown_time(item["created_at"]),
-        "downloadable": True,
-        "expires_at": shown_time(item["expires_at"]),
-        "scope": None if scope is None else {"type": "session", "id": scope},
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mango.domain.ledger import dump_json
@@ -13,7 +14,7 @@ from mango.services.context import Context
 Json = dict[str, Any]
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""Pages end here as well as at their limit (architecture, section 8)."""
+"""Pages end here as well as at their limit, by `weight`, and are never empty before the end (architecture, 8)."""
 _BATCH = 100
 
 
@@ -39,6 +40,12 @@ class Found(NamedTuple):
     more: bool
 
 
+def weight(shown: Json) -> int:
+    """Bytes that an entry may take in an answer of Lambda, which carries a body as text inside JSON, escaped again;
+    some of its runtimes escape everything that is not ASCII."""
+    return len(json.dumps(dump_json(shown)))
+
+
 def newest(
     ctx: Context,
     partition: str,
@@ -48,22 +55,36 @@ def newest(
     ascending: bool = False,
 ) -> Found:
     """Up to `limit` resources that `show` does not answer with None, newest first unless `ascending`."""
+    return newest_shown(ctx, partition, lambda items: map(show, items), limit, window, ascending)
+
+
+def newest_shown(
+    ctx: Context,
+    partition: str,
+    show_all: Callable[[list[Item]], Iterable[Json | None]],
+    limit: int,
+    window: Window = Window(),  # noqa: B008  # immutable
+    ascending: bool = False,
+) -> Found:
+    """The same, for those that read more to be shown: `show_all` answers one for each item, as they are taken."""
     entries: list[Entry] = []
     size = 0
     # The first read holds the page, the one entry that tells that more follow, and that of the cursor.
-    for place, item in _walk(ctx, partition, window, ascending, limit + 2):
-        shown = show(item)
-        if shown is None:
-            continue
-        size += len(dump_json(shown).encode())
-        if len(entries) == limit or (entries and size > PAGE_BYTES):
-            return Found(entries, True)
-        entries.append(Entry(place, shown))
+    for batch in _walk(ctx, partition, window, ascending, limit + 2):
+        for (place, _), shown in zip(batch, show_all([item for _, item in batch]), strict=True):
+            if shown is None:
+                continue
+            size += weight(shown)
+            if len(entries) == limit or (entries and size > PAGE_BYTES):
+                return Found(entries, True)
+            entries.append(Entry(place, shown))
     return Found(entries, False)
 
 
-def _walk(ctx: Context, partition: str, window: Window, ascending: bool, batch: int) -> Iterator[tuple[str, Item]]:
-    """Entries as they are wanted, `batch` in the first read, and more in each that follows."""
+def _walk(
+    ctx: Context, partition: str, window: Window, ascending: bool, batch: int
+) -> Iterator[list[tuple[str, Item]]]:
+    """Entries in the batches in which they are read, `batch` in the first, and more in each that follows."""
     lowest = rfc3339(window.gte) if window.gte is not None else None
     highest = f"{rfc3339(window.lte)}#~" if window.lte is not None else None
     if window.beyond is not None:
@@ -82,16 +103,18 @@ def _walk(ctx: Context, partition: str, window: Window, ascending: bool, batch: 
             descending=not ascending,
             start=start,
         )
-        yield from _read(ctx, [(key, str(item["listed_at"])) for key, item in page.items], window.beyond)
+        yield _read(ctx, [(key, str(item["listed_at"])) for key, item in page.items], window.beyond)
         start, batch = page.next, 2 * batch
         if start is None:
             return
 
 
-def _read(ctx: Context, found: list[tuple[Key, str]], beyond: str | None) -> Iterator[tuple[str, Item]]:
+def _read(ctx: Context, found: list[tuple[Key, str]], beyond: str | None) -> list[tuple[str, Item]]:
     wanted = [(key, place) for key, place in found if place != beyond]
     items = ctx.store.get_many([key for key, _ in wanted]) if wanted else []
-    for (_, place), item in zip(wanted, items, strict=True):
+    return [
+        (place, item)
+        for (_, place), item in zip(wanted, items, strict=True)
         # The index may be behind: what is gone, or no longer listed, is left out.
-        if item is not None and item.get("listed_at") == place:
-            yield place, item
+        if item is not None and item.get("listed_at") == place
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from mango.domain import keys
@@ -11,7 +12,7 @@ from mango.domain.thread import read_thread
 from mango.domain.transaction import Item, Key
 from mango.domain.wire.sessions import SessionListQuery
 from mango.services.context import Context
-from mango.services.listing import Window, newest
+from mango.services.listing import Window, newest_shown
 from mango.services.paging import Cursors, invalid_cursor
 from mango.services.session_access import primary_thread_id
 from mango.services.sessions import view
@@ -19,15 +20,18 @@ from mango.services.spill import unpack
 
 Json = dict[str, Any]
 
+_GROUP = 20
+"""Sessions that are read at once; their threads and agents have at most 4 MB."""
+
 
 def list_page(ctx: Context, principal: Principal, query: SessionListQuery) -> Json:
     """Sessions of the workspace by time of creation; a cursor names the session at the edge of its page."""
     cursors = Cursors("sessions", principal.workspace_id, filters=_binding(query), order=query.order)
     place, back = _position(cursors.decode(query.page)) if query.page else (None, False)
-    found = newest(
+    found = newest_shown(
         ctx,
         keys.listing(principal.workspace_id, "session"),
-        lambda meta: meta if _wanted(query, meta) else None,
+        lambda metas: _views(ctx, query, metas),
         query.limit,
         Window(beyond=place),
         ascending=(query.order == "asc") is not back,
@@ -35,7 +39,7 @@ def list_page(ctx: Context, principal: Principal, query: SessionListQuery) -> Js
     entries = found.entries[::-1] if back else found.entries
     earlier, later = (found.more, bool(entries)) if back else (place is not None and bool(entries), found.more)
     return {
-        "data": _views(ctx, [entry.shown for entry in entries]),
+        "data": [entry.shown for entry in entries],
         "prev_page": cursors.encode({"place": entries[0].place, "back": True}) if earlier else None,
         "next_page": cursors.encode({"place": entries[-1].place, "back": False}) if later else None,
     }
@@ -72,14 +76,25 @@ def _wanted(query: SessionListQuery, meta: Item) -> bool:
     )
 
 
-def _views(ctx: Context, metas: list[Item]) -> list[Json]:
-    wanted: list[Key] = []
+def _views(ctx: Context, query: SessionListQuery, metas: list[Item]) -> Iterator[Json | None]:
+    """One for each; what a page has no room for is not read from blobs, and at most a group too many from the table."""
+    for start in range(0, len(metas), _GROUP):
+        group = metas[start : start + _GROUP]
+        wanted = [meta for meta in group if _wanted(query, meta)]
+        shown = dict(zip((str(meta["id"]) for meta in wanted), _parts(ctx, wanted), strict=True))
+        for meta in group:
+            thread, body = shown.get(str(meta["id"]), (None, None))
+            if thread is None or body is None:  # not wanted, or just being deleted
+                yield None
+            else:
+                yield view(ctx, meta, read_thread(thread), json.loads(unpack(ctx.blobs, "body", body)))
+
+
+def _parts(ctx: Context, metas: list[Item]) -> list[tuple[Item | None, Item | None]]:
+    """The thread and the agent of each."""
+    keys_of: list[Key] = []
     for meta in metas:
         session_id = str(meta["id"])
-        wanted += [keys.thread(session_id, primary_thread_id(session_id)), keys.snapshot(session_id)]
-    parts = ctx.store.get_many(wanted)
-    views = []
-    for meta, thread, body in zip(metas, parts[::2], parts[1::2], strict=True):
-        if thread and body:
-            views.append(view(ctx, meta, read_thread(thread), json.loads(unpack(ctx.blobs, "body", body))))
-    return views
+        keys_of += [keys.thread(session_id, primary_thread_id(session_id)), keys.snapshot(session_id)]
+    parts = ctx.store.get_many(keys_of) if keys_of else []
+    return list(zip(parts[::2], parts[1::2], strict=True))

@@ -15,7 +15,7 @@ from mango.domain.thread import START_GRACE, Thread, read_thread
 from mango.domain.times import SECOND, rfc3339
 from mango.domain.transaction import Ambiguous, Key, Put, Refused, Transaction, Update, Write
 from mango.domain.work import HELD, NO_HEARTBEAT, Work, WorkState, read_work
-from mango.services import deletion
+from mango.services import deletion, files_item
 from mango.services.context import Context
 from mango.services.work_store import FENCE as WORK_FENCE
 from mango.services.work_store import Change, end_work
@@ -84,6 +84,9 @@ def _look(ctx: Context, key: Key, report: SweepReport) -> None:
         _drive(ctx, read_thread(item), report)
     elif key.sk.startswith("W#"):
         _sweep_work(ctx, read_work(item), report)
+    elif key == keys.file(str(item["id"])):
+        files_item.clean(ctx, item)
+        report.deleted += 1
     elif key.sk == "META":
         deletion.resume(ctx, str(item["id"]))
         report.deleted += 1

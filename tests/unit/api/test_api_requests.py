@@ -59,7 +59,8 @@ def test_every_route_names_unknown_query_parameters(desk: Desk, route: Any) -> N
     holder, _, _ = desk.work_token()
     path = route.path
     ids = {"environment_id": holder.environment_id, "session_id": holder.session_id, "work_id": holder.work_id}
-    for name, value in {**ids, "agent_id": "agent_x", "file_id": "file_x"}.items():
+    ids |= {"agent_id": "agent_x", "file_id": "file_x", "upload_id": "upload_x", "part_number": "1"}
+    for name, value in ids.items():
         path = path.replace(f"{{{name}}}", str(value))
     status, kind, said = desk.call(route.method, f"{path}?beta=true&nonsense=1").error
     assert (status, kind, said) == (400, "invalid_request_error", "nonsense: is not a known field; remove it")

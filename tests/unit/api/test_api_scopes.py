@@ -54,7 +54,14 @@ def test_health_needs_no_credential(desk: Desk) -> None:
 def _filled(path: str, environment_id: str, session_id: str) -> str:
     for name, value in (("environment_id", environment_id), ("session_id", session_id), ("work_id", "work_x")):
         path = path.replace(f"{{{name}}}", value)
-    return path.replace("{agent_id}", "agent_x").replace("{file_id}", "file_x")
+    for name, value in (
+        ("agent_id", "agent_x"),
+        ("file_id", "file_x"),
+        ("upload_id", "upload_x"),
+        ("part_number", "1"),
+    ):
+        path = path.replace(f"{{{name}}}", value)
+    return path
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.allowed], ids=lambda r: f"{r.method} {r.path}")

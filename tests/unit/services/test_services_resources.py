@@ -17,6 +17,7 @@ from mango.domain.wire.environments import EnvironmentCreate, EnvironmentListQue
 from mango.memory import Fault, ManualClock, MemoryBlobs, MemoryDoorbell, MemoryStore, RecordingOrchestrator, SeededIds
 from mango.services import agents, environments, files, keys
 from mango.services.context import Context
+from mango.turn.sweep import sweep
 
 Json = dict[str, Any]
 ME = Principal(Credential.WORKSPACE, "wrkspc_a", "apikey_a")
@@ -293,6 +294,9 @@ def test_an_upload_that_breaks_keeps_nothing(ctx: Context, monkeypatch: pytest.M
 
     with pytest.raises(ConnectionError):
         files.store_upload(ctx, ME.workspace_id, "a", None, breaks())
+    assert (rows(ctx), len(blobs(ctx))) == (2, 1)  # as after a death: the sweeper removes what was written down
+    advance(ctx, 24 * 3600)
+    assert sweep(ctx).deleted == 1
     assert (rows(ctx), len(blobs(ctx))) == (1, 1)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from mango.api.messages import NoQuery, Request, Response, json_response
 from mango.api.multipart import FormReader
 from mango.api.router import Route
-from mango.domain.wire.files import MAX_FILE_BYTES, FileListQuery, check_expiry
+from mango.domain.wire.files import MAX_FILE_BYTES, FileListQuery, check_expiry, disposition
 from mango.services import files
 from mango.services.context import Context
 
@@ -43,6 +41,9 @@ def retrieve(ctx: Context, request: Request) -> Response:
 def content(ctx: Context, request: Request) -> Response:
     request.query(NoQuery)
     opened = files.open_content(ctx, request.who, request.parameters["file_id"])
+    if isinstance(opened, files.Elsewhere):
+        # The URL is a credential for a while, so nobody on the way may keep it.
+        return Response(302, {"location": opened.url, "cache-control": "no-store", "content-length": "0"})
     headers = {
         "content-type": opened.mime_type,
         "content-length": str(opened.size),
@@ -55,12 +56,6 @@ def content(ctx: Context, request: Request) -> Response:
 def delete(ctx: Context, request: Request) -> Response:
     request.query(NoQuery)
     return json_response(files.delete(ctx, request.who, request.parameters["file_id"]))
-
-
-def disposition(filename: str) -> str:
-    """`attachment` with the name twice: an ASCII stand-in, and the real one as RFC 6266 has it."""
-    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in filename)
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='')}"
 
 
 ROUTES = (

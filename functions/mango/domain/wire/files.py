@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from typing import Annotated
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -67,3 +68,9 @@ def check_expiry(text: str | None) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and MIN_EXPIRY <= int(text) <= MAX_EXPIRY):
         raise InvalidRequest(f"must be a whole number from {MIN_EXPIRY} to {MAX_EXPIRY}", path="expires_in_seconds")
     return int(text)
+
+
+def disposition(filename: str) -> str:
+    """`attachment` with the name twice: an ASCII stand-in, and the real one as RFC 6266 has it."""
+    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in filename)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='')}"
