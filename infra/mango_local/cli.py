@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from mango_local.commands.gateway import gateway
 from mango_local.commands.split import orchestrate, serve, store
 from mango_local.commands.up import up
 
@@ -18,6 +19,7 @@ app.command()(up)
 app.command()(serve)
 app.command()(orchestrate)
 app.command()(store)
+app.command()(gateway)
 
 
 @app.command()

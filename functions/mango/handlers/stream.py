@@ -62,7 +62,7 @@ def make_streaming() -> Streaming:
     """Raises `SettingsError`."""
     settings = StreamSettings.read(os.environ)
     parts = make_parts("stream", settings)
-    return Streaming(reading_context(settings, parts), parts.observing, settings.stream_seconds)
+    return Streaming(reading_context(settings, parts.clients, parts.store), parts.observing, settings.stream_seconds)
 
 
 async def serve(address: str) -> None:

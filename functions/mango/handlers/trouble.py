@@ -24,7 +24,7 @@ class _Process(NamedTuple):
 def _process() -> _Process:
     settings = Settings.read(os.environ)
     parts = make_parts("trouble", settings)
-    return _Process(reading_context(settings, parts), parts.observing)
+    return _Process(reading_context(settings, parts.clients, parts.store), parts.observing)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> Json:

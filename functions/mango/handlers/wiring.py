@@ -79,11 +79,13 @@ def make_parts(function: str, settings: Settings) -> Parts:
     return Parts(observing, clients, store)
 
 
-def _context(settings: Settings, parts: Parts, doorbell: Doorbell, orchestrator: Orchestrator) -> Context:
+def _context(
+    settings: Settings, clients: Clients, store: DynamoStore, doorbell: Doorbell, orchestrator: Orchestrator
+) -> Context:
     clock = SystemClock()
-    blobs: Any = Lazy(lambda: parts.clients.s3)
+    blobs: Any = Lazy(lambda: clients.s3)
     return Context(
-        store=parts.store,
+        store=store,
         blobs=S3Blobs(blobs, settings.bucket),
         doorbell=doorbell,
         orchestrator=orchestrator,
@@ -92,10 +94,10 @@ def _context(settings: Settings, parts: Parts, doorbell: Doorbell, orchestrator:
     )
 
 
-def reading_context(settings: Settings, parts: Parts) -> Context:
+def reading_context(settings: Settings, clients: Clients, store: DynamoStore) -> Context:
     """For functions that neither start turns nor ring."""
     unwired = Unwired()
-    return _context(settings, parts, unwired, unwired)
+    return _context(settings, clients, store, unwired, unwired)
 
 
 def driving_context(settings: DrivingSettings, parts: Parts) -> Context:
@@ -104,7 +106,8 @@ def driving_context(settings: DrivingSettings, parts: Parts) -> Context:
     machines = Lazy(lambda: parts.clients.other("stepfunctions", attempts=1))
     return _context(
         settings,
-        parts,
+        parts.clients,
+        parts.store,
         SqsDoorbell(queues, settings.queue_prefix),
         StepFunctionsOrchestrator(machines, settings.state_machine_arn),
     )

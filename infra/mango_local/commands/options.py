@@ -51,9 +51,10 @@ def failures_told() -> Iterator[None]:
     from mango_local.lock import AlreadyLocked, DataDirUnusable
     from mango_local.profile import NoStore
     from mango_local.roto import StoreFailed
+    from mango_local.upstream import GatewayRefused
 
     places = (AddressRefused, AlreadyLocked, DataDirUnusable, NoStore, StoreFailed)
-    settings = (KeyRefused, ModelSettingsError, UnsupportedMachine)
+    settings = (GatewayRefused, KeyRefused, ModelSettingsError, UnsupportedMachine)
     try:
         yield
     except (*places, *settings) as error:
