@@ -15,6 +15,7 @@ from mango.stream.app import StreamApp
 from mango.stream.feed import Pace
 from mango.stream.hub import Hub
 from mango.stream.opening import target_of
+from mango_local.loopback_only import KeepDevelopmentKeyHome
 from mango_local.passthrough import Application, PassThrough, Receive, Scope, Send
 from mango_local.server import HttpServer
 from mango_local.upstream import GatewayRefused, Upstream
@@ -69,7 +70,9 @@ class GatewayServer:
         ctx = reading_context(settings, clients, DynamoStore(clients.dynamodb, settings.table))
         self._hub = Hub(ctx, pace=PACE)
         streams = StreamApp(ctx, self._hub, authenticate=authenticate_headers, envelope=envelope)
-        self._server = HttpServer(Gateway(streams, PassThrough(upstream)), access_log=access_log, on_ready=on_ready)
+        # An emulated deployment knows it, and this server may be reached from containers.
+        app = KeepDevelopmentKeyHome(Gateway(streams, PassThrough(upstream)))
+        self._server = HttpServer(app, access_log=access_log, on_ready=on_ready)
 
     def run(self, sockets: Sequence[socket.socket]) -> None:
         """Serves in this thread until `stop`."""

@@ -157,7 +157,7 @@ class StreamedAnswer:
         if self._verdict.done() and not self._verdict.cancelled():
             self._verdict.exception()  # a connection that broke has been noticed by whoever wrote
         self._verdict.cancel()
-        self._writer.close()
+        self._writer.transport.abort()  # closing would go on sending what nobody takes
 
     async def _end(self, trailers: Mapping[str, str]) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in trailers.items())

@@ -23,10 +23,10 @@ def gateway(
     """Serve streams from a deployed table, and pass everything else through to the deployed API."""
     configure(log_format, verbose=verbose)
     with options.failures_told():
+        from mango_local.access import bootstrap_key
         from mango_local.addresses import DockerBridge, listen
         from mango_local.commands import banner
         from mango_local.gateway import GatewayServer, read_settings
-        from mango_local.profile import bootstrap_key
         from mango_local.stopping import Stopping, leave
         from mango_local.upstream import Upstream
 
