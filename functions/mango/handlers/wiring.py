@@ -16,7 +16,7 @@ from mango.aws.store import DynamoStore
 from mango.handlers.observing import Observing
 from mango.handlers.settings import DrivingSettings, RoundSettings, Settings
 from mango.ports import Doorbell, Orchestrator
-from mango.services.context import Context
+from mango.services.context import LAMBDA_BYTES, Context, Limits
 from mango.system import SystemClock, SystemIds
 
 log = logging.getLogger("mango.handlers")
@@ -91,6 +91,7 @@ def _context(
         orchestrator=orchestrator,
         clock=clock,
         ids=SystemIds(clock),
+        limits=Limits(carried_bytes=LAMBDA_BYTES),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -10,7 +11,10 @@ from mango.domain.transaction import StoreUnavailable
 from mango.handlers import api, sweep, trouble
 from mango.handlers import round as round_
 from mango.handlers.settings import SettingsError
-from tests.unit.handlers.functions import Deployed, LambdaContext, example, forget, lines, metrics
+from mango.services import files
+from mango.services.context import LAMBDA_BYTES
+from mango.services.keys import DEFAULT_WORKSPACE
+from tests.unit.handlers.functions import KEY, Deployed, LambdaContext, example, forget, lines, metrics
 
 CONTEXT = LambdaContext()
 
@@ -112,3 +116,20 @@ def test_an_unusable_variable_is_named_and_its_value_is_not(
     with pytest.raises(SettingsError, match="MANGO_STATE_MACHINE_ARN") as raised:
         round_.handler(example("round"), CONTEXT)
     assert "pasted" not in str(raised.value)
+
+
+def test_files_that_lambda_cannot_carry_take_other_ways(deployed: Deployed) -> None:
+    size = LAMBDA_BYTES + 1
+    head = b'--B\r\ncontent-disposition: form-data; name="file"; filename="big"\r\n\r\n'
+    form = {"content-type": "multipart/form-data; boundary=B", "x-api-key": KEY}
+    body = base64.b64encode(head + b"x" * size + b"\r\n--B--\r\n").decode()
+    event = {"httpMethod": "POST", "path": "/v1/files", "headers": form, "body": body, "isBase64Encoded": True}
+    refused = api.handler(event, CONTEXT)
+    assert refused["statusCode"] == 413
+    assert json.loads(refused["body"])["error"]["details"]["error_code"] == "file_needs_upload"
+    chunks = iter([b"x" * size])
+    stored = files.store_upload(deployed.ctx, DEFAULT_WORKSPACE, "big", "text/plain", chunks, None)
+    event = {"httpMethod": "GET", "path": f"/v1/files/{stored['id']}/content", "headers": {"x-api-key": KEY}}
+    answer = api.handler(event, CONTEXT)
+    assert answer["statusCode"] == 302
+    assert answer["headers"]["location"].startswith(deployed.environ["AWS_ENDPOINT_URL"])
