@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from mango.aws.clients import Clients
-from mango.aws.doorbell import SqsDoorbell
+from mango.aws.doorbell import RECEIVES, SqsDoorbell
 from tests.contract.backends import Backend
 from tests.support.roto import RotoServer
 
@@ -66,6 +67,45 @@ def test_a_queue_that_was_deleted_is_made_again(roto_clients: Clients, environme
     roto_clients.sqs.delete_queue(QueueUrl=bell.queue_url(environment))
     bell.ring(environment, "work_2")
     assert list(heard(roto_clients, bell.queue_url(environment))) == [{"work_id": "work_2"}]
+
+
+def test_a_queue_is_made_and_deleted_with_its_environment(clients: Clients, environment: str) -> None:
+    bell = SqsDoorbell(clients.sqs, "mango")
+    for _ in range(2):
+        bell.open(environment)
+        SqsDoorbell(clients.sqs, "mango").open(environment)
+    url = clients.sqs.get_queue_url(QueueName=f"mango-env-{environment}")["QueueUrl"]
+    kept = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["MessageRetentionPeriod"])
+    assert kept["Attributes"] == {"MessageRetentionPeriod": str(14 * 86_400)}
+    for _ in range(2):
+        bell.close(environment)
+    with pytest.raises(ClientError, match=r"NonExistentQueue|QueueDoesNotExist"):
+        clients.sqs.get_queue_url(QueueName=f"mango-env-{environment}")
+
+
+def test_what_no_worker_deletes_goes_to_the_dead_letters(clients: Clients, environment: str) -> None:
+    dead = clients.sqs.create_queue(QueueName=f"dead-{environment}")["QueueUrl"]
+    arn = clients.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    bell = SqsDoorbell(clients.sqs, "mango", dead_letters=arn)
+    bell.ring(environment, "work_1")
+    url = bell.queue_url(environment)
+    for _ in range(RECEIVES):
+        assert clients.sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)["Messages"]
+    assert "Messages" not in clients.sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+    assert list(heard(clients, dead)) == [{"work_id": "work_1"}]
+
+
+def test_neither_opening_nor_closing_raises(
+    roto: RotoServer, environment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        clients = Clients(replace(roto.settings, endpoint_url=f"http://127.0.0.1:{free.getsockname()[1]}"))
+        with caplog.at_level(logging.WARNING):
+            SqsDoorbell(clients.sqs, "mango").open(environment)
+            SqsDoorbell(clients.sqs, "mango").close(environment)
+        clients.close()
+    assert caplog.text.count(environment) == 2
 
 
 def test_a_ring_never_raises(roto: RotoServer, environment: str, caplog: pytest.LogCaptureFixture) -> None:

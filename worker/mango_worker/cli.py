@@ -9,7 +9,14 @@ import typer
 
 from mango_worker.durations import parse_duration
 from mango_worker.errors import WorkerError
-from mango_worker.supervisor.options import ContainerOptions, Options, checked_url, checked_user, url_inside_container
+from mango_worker.supervisor.options import (
+    ContainerOptions,
+    Options,
+    checked_queue,
+    checked_url,
+    checked_user,
+    url_inside_container,
+)
 
 app = typer.Typer(
     help="Runs the shell and file tools of sessions: supervisors and the process they start.",
@@ -29,6 +36,12 @@ MaxIdle = Annotated[
     str, typer.Option("--max-idle", envvar="MANGO_WORKER_MAX_IDLE", help="Leave an idle session after this time.")
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="End when there is no work.")]
+Queue = Annotated[
+    str,
+    typer.Option(
+        "--queue", envvar="MANGO_QUEUE_URL", help="Wait at this SQS queue of the environment, with AWS credentials."
+    ),
+]
 WorkspaceRoot = Annotated[
     str, typer.Option("--workspace-root", envvar="MANGO_WORKSPACE_ROOT", help="Use DIR/<session id> as workspace.")
 ]
@@ -58,6 +71,7 @@ def docker(
     nano_cpus: Annotated[int, typer.Option("--nano-cpus", min=10_000_000, help="CPU of one, 1e9 is one CPU.")] = 10**9,
     pids_limit: Annotated[int, typer.Option("--pids-limit", min=16, help="Processes and threads in one.")] = 256,
     workspace_root: WorkspaceRoot = "",
+    queue: Queue = "",
 ) -> None:
     """Claim work and run each item in a hardened Docker container. The key is read from MANGO_ENVIRONMENT_KEY."""
     from mango_worker.supervisor.containers import DockerSandbox
@@ -65,7 +79,7 @@ def docker(
     from mango_worker.supervisor.identity import claim_identity
     from mango_worker.supervisor.main import supervise
 
-    options = _options(environment_id, base_url, worker_id, max_idle, drain, workspace_root)
+    options = _options(environment_id, base_url, worker_id, max_idle, drain, workspace_root, queue)
     container = ContainerOptions(
         image=image,
         network=network,
@@ -91,6 +105,7 @@ def process(
     drain: Drain = False,
     max_idle: MaxIdle = "1m",
     workspace_root: WorkspaceRoot = "",
+    queue: Queue = "",
     unsandboxed: Annotated[
         bool, typer.Option("--unsandboxed", help="Yes, let the agent's commands run on this machine as this user.")
     ] = False,
@@ -103,7 +118,7 @@ def process(
     say("mango-worker process is no security boundary: the agent's commands run on this machine as this user")
     if not unsandboxed:
         raise WorkerError("add --unsandboxed if that is what you want, or use `mango-worker docker`")
-    options = _options(environment_id, base_url, worker_id, max_idle, drain, workspace_root)
+    options = _options(environment_id, base_url, worker_id, max_idle, drain, workspace_root, queue)
     identity = claim_identity(options.worker_id or None)
     options = options.named(identity.name)
     try:
@@ -139,7 +154,7 @@ def main() -> None:
 
 
 def _options(
-    environment_id: str, base_url: str, worker_id: str, max_idle: str, drain: bool, workspace_root: str
+    environment_id: str, base_url: str, worker_id: str, max_idle: str, drain: bool, workspace_root: str, queue: str
 ) -> Options:
     key = os.environ.get("MANGO_ENVIRONMENT_KEY", "").strip()
     if not key:
@@ -152,4 +167,5 @@ def _options(
         max_idle=parse_duration(max_idle),
         drain=drain,
         workspace_root=workspace_root or None,
+        queue_url=checked_queue(queue, environment_id) if queue else None,
     )

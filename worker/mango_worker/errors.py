@@ -27,6 +27,10 @@ class ApiUnavailable(WorkerError):
         self.retry_after = retry_after
 
 
+class QueueUnavailable(WorkerError):
+    """The doorbell's queue gave no usable answer; it may, later."""
+
+
 class SandboxError(WorkerError):
     """A sandbox could not be created, started, watched or removed."""
 

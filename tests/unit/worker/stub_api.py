@@ -161,9 +161,10 @@ class StubApi:
     # What requests do. Each returns a status and a body.
 
     def poll(self, request: Request) -> tuple[int, Any]:
+        named = request.query.get("work_id", [None])[0]
         with self.lock:
             for work in self.works.values():
-                if work.state == "queued" and not work.claimed:
+                if work.state == "queued" and not work.claimed and named in (None, work.id):
                     work.claimed = True
                     return 200, self.show(work, secret=True)
             if "block_ms" in request.query:

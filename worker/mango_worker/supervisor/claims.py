@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 from enum import Enum
 
 from mango_worker.api import Api
@@ -29,9 +30,16 @@ class Claims:
 
     def poll(self, block: bool) -> WorkItem | None:
         """The next item, or None. With `block` the API may hold the request for a second."""
-        params: dict[str, int] = {"reclaim_older_than_ms": RECLAIM_MS}
+        params: dict[str, int | str] = {"reclaim_older_than_ms": RECLAIM_MS}
         if block:
             params["block_ms"] = BLOCK_MS
+        return self._ask(params)
+
+    def claim(self, work_id: str) -> WorkItem | None:
+        """This item, or None when it is not there to be had, or not any more."""
+        return self._ask({"reclaim_older_than_ms": RECLAIM_MS, "work_id": work_id})
+
+    def _ask(self, params: Mapping[str, int | str]) -> WorkItem | None:
         answer = self._api.get(f"/v1/environments/{self._environment}/work/poll", params=params)
         return None if not answer else parse_work(answer, self._environment)
 

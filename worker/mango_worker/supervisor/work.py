@@ -31,11 +31,12 @@ def parse_work(answer: Any, environment_id: str) -> WorkItem:
     if not isinstance(data, dict):
         raise ApiUnavailable("the poll's answer is no work item")
     kind, work_id, session_id = str(data.get("type")), answer.get("id"), data.get("id", "")
-    if not _is_id(work_id) or (kind == "session" and not _is_id(session_id)):
+    if not is_id(work_id) or (kind == "session" and not is_id(session_id)):
         raise ApiUnavailable("the work item has no usable ids")
     secret = answer.get("secret")
     return WorkItem(str(work_id), environment_id, kind, str(session_id), secret if isinstance(secret, str) else "")
 
 
-def _is_id(value: object) -> bool:
+def is_id(value: object) -> bool:
+    """Whether it can be the id of a work item or session."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
