@@ -16,9 +16,13 @@ from tests.support.deployment import BIN, KEY
 class ProcessWorker:
     """`mango-worker process` for one environment."""
 
-    def __init__(self, url: str, environment_id: str, root: Path, log: Path, *, max_idle: str = "1s") -> None:
+    def __init__(
+        self, url: str, environment_id: str, root: Path, log: Path, *, max_idle: str = "1s", queue: str = ""
+    ) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MANGO_")}
         environment["MANGO_ENVIRONMENT_KEY"] = KEY
+        if queue:
+            environment |= {"MANGO_QUEUE_URL": queue, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
         command = [
             str(BIN / "mango-worker"), "process", "--unsandboxed", "--environment-id", environment_id,
             "--base-url", url, "--workspace-root", str(root), "--max-idle", max_idle,

@@ -54,10 +54,12 @@ class DrivingSettings(Settings):
     Attributes:
         queue_prefix: of the environments' queues, `<prefix>-env-<environment>`.
         state_machine_arn: of the turn's state machine.
+        dead_letters_arn: of the queue for rings that no worker could deal with; None keeps them where they are.
     """
 
     queue_prefix: str = Field(alias="MANGO_QUEUE_PREFIX", pattern=r"^[a-zA-Z0-9_-]{1,40}$")
     state_machine_arn: str = Field(alias="MANGO_STATE_MACHINE_ARN", pattern=r"^arn:[^:]+:states:[^:]*:[^:]*:.+")
+    dead_letters_arn: str | None = Field(None, alias="MANGO_DEAD_LETTERS_ARN", pattern=r"^arn:[^:]+:sqs:[^:]*:[^:]*:.+")
 
 
 class RoundSettings(DrivingSettings):

@@ -109,7 +109,7 @@ def driving_context(settings: DrivingSettings, parts: Parts) -> Context:
         settings,
         parts.clients,
         parts.store,
-        SqsDoorbell(queues, settings.queue_prefix),
+        SqsDoorbell(queues, settings.queue_prefix, dead_letters=settings.dead_letters_arn),
         StepFunctionsOrchestrator(machines, settings.state_machine_arn),
     )
 
