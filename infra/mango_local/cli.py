@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from mango_local.commands.files import app as files
 from mango_local.commands.gateway import gateway
 from mango_local.commands.split import orchestrate, serve, store
 from mango_local.commands.up import up
@@ -20,6 +21,7 @@ app.command()(serve)
 app.command()(orchestrate)
 app.command()(store)
 app.command()(gateway)
+app.add_typer(files, name="files")
 
 
 @app.command()

@@ -50,10 +50,10 @@ class Api:
             with self._client.stream("GET", path, headers={"Accept": "text/event-stream"}, timeout=timeout) as answer:
                 if answer.status_code != 200:
                     answer.read()
-                    _raise_for(answer)
+                    raise_for(answer)
                 yield Stream(answer)
         except httpx.HTTPError as error:
-            raise ApiUnavailable(_describe(error)) from None
+            raise ApiUnavailable(describe(error)) from None
 
     def _call(self, method: str, path: str, params: Mapping[str, Any] | None, body: Json | None, timeout: float) -> Any:
         # An empty body with a JSON content type is what the protocol expects of a POST without arguments.
@@ -64,9 +64,9 @@ class Api:
                 method, path, params=params, content=content or None, headers=headers, timeout=timeout
             )
         except httpx.HTTPError as error:
-            raise ApiUnavailable(_describe(error)) from None
+            raise ApiUnavailable(describe(error)) from None
         if not answer.is_success:
-            _raise_for(answer)
+            raise_for(answer)
         try:
             return answer.json()
         except ValueError:
@@ -91,11 +91,13 @@ class Stream:
                 raw.shutdown(socket.SHUT_RDWR)
 
 
-def _describe(error: httpx.HTTPError) -> str:
+def describe(error: httpx.HTTPError) -> str:
+    """One line about a failed exchange."""
     return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, 200)
 
 
-def _raise_for(answer: httpx.Response) -> None:
+def raise_for(answer: httpx.Response) -> None:
+    """Raises ApiRefused or ApiUnavailable for an answer that is no success; its body must have been read."""
     status = answer.status_code
     message = _error_message(answer)
     hint = answer.headers.get("x-should-retry")

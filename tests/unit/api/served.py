@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -14,9 +14,11 @@ from tests.unit.api.desk import Desk
 
 
 @contextmanager
-def served(desk: Desk, stream_app: Application | None = None) -> Iterator[str]:
-    """The base URL of the desk's API."""
-    app = create_asgi(desk.ctx, desk.api, stream_app)
+def served(
+    desk: Desk, stream_app: Application | None = None, wrap: Callable[[Application], Application] = lambda app: app
+) -> Iterator[str]:
+    """The base URL of the desk's API, with something around it if `wrap` says so."""
+    app = wrap(create_asgi(desk.ctx, desk.api, stream_app))
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)

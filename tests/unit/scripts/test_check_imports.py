@@ -63,6 +63,8 @@ def write(project: Path, module: str, source: str = "") -> None:
         ("mango.handlers.a", "mango.api.b"),
         ("mango_local.a", "mango.model.b"),
         ("mango_local.a", "mango"),
+        ("mango_local.a", "mango_worker.transfer"),
+        ("mango_worker.a", "mango_worker.transfer"),
         ("mango_worker.a", "mango_worker.b"),
         ("tests.unit.test_a", "mango.memory.b"),
         ("tests.unit.test_a", "mango_worker.b"),
