@@ -212,10 +212,17 @@ def test_queues_beyond_its_threads_and_once_for_each_thread(begin: Begin) -> Non
 
 
 def test_long_turns_take_turns(begin: Begin) -> None:
-    tasks = Tasks(*[{"next": "round"}] * 6)
+    both = threading.Event()
+
+    def first() -> Data:
+        both.wait(10)
+        return {"next": "round"}
+
+    tasks = Tasks(first, *[{"next": "round"}] * 5)
     orchestrator = begin(tasks, workers=1)
     orchestrator.start("sesn_1", "sthr_1", 1)
     orchestrator.start("sesn_2", "sthr_2", 1)
+    both.set()
     assert ended(orchestrator)
     assert len({data["execution"] for data in tasks.rounds[:4]}) == 2
 
