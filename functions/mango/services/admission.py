@@ -50,6 +50,8 @@ class Admission:
         self._blobs = blobs
         self._straight: set[str] = set()
         self._waiting: list[Event] = []
+        self.needs_worker = False
+        """Whether a call was approved that only a worker can run."""
 
     def admit(self, events: list[Event]) -> bool:
         """Admits all events, in order; True when an execution is owed.
@@ -142,6 +144,7 @@ class Admission:
         self._append(event)
         if event["result"] == "allow":
             self.draft.change_barrier(self._barrier(call_id, path).approve(call_id))
+            self.needs_worker = self.needs_worker or call.kind == WORKER
             return
         reason = event.get("deny_message")
         text = f"{DENIED} {reason}" if reason else DENIED

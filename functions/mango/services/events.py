@@ -10,7 +10,7 @@ from mango.domain import keys
 from mango.domain.errors import Forbidden, InvalidRequest, NotFound, RetryableConflict, Unauthenticated
 from mango.domain.ledger import Event
 from mango.domain.principal import Credential, Principal
-from mango.domain.thread import Thread
+from mango.domain.thread import Gate, Thread
 from mango.domain.times import rfc3339
 from mango.domain.transaction import Above, Ambiguous, Equals, Refused, Transaction, Update, Write
 from mango.domain.wire.events import EventSend
@@ -20,6 +20,7 @@ from mango.services.context import Context
 from mango.services.draft import Draft
 from mango.services.readings import Reading
 from mango.services.session_access import check_open, primary_thread_id, read_session, recent_session
+from mango.services.work_store import Opened, open_work
 
 ATTEMPTS = 40
 """Readings of the table before a request that always loses the race is given back to its sender."""
@@ -44,29 +45,36 @@ def send(ctx: Context, principal: Principal, session_id: str, body: EventSend) -
         if tried and (answer := _found(ctx, reading.thread, events, tried)):
             return answer
         try:
-            draft, admission, owed = _decide(ctx, reading, events)
+            return _admit(ctx, principal, reading, events)
         except (InvalidRequest, NotFound):
             if reading.fresh:
                 raise
-            reading = read_session(ctx, principal, session_id)
-            continue
-        fence = _fence(principal, draft.now)
-        writes = draft.writes(ctx.blobs, READ_FIELDS, events[0]["id"])
-        try:
-            ctx.store.commit(Transaction((*writes, *fence)))
-        except Refused as refused:
-            if fence and len(writes) in refused.indexes:
-                raise Unauthenticated("the work lease has ended") from None
+        except Refused:
             time.sleep(random.uniform(0, 0.002 * min(attempt, 10)))  # noqa: S311  # spreads rivals, keeps no secret
         except Ambiguous:
             tried = tried or reading.thread.head + 1
-        else:
-            ctx.recent.put(reading.meta, draft.thread, draft.barrier, reading.pointer)
-            if owed:
-                ctx.orchestrator.start(session_id, draft.thread.thread_id, draft.thread.wake)
-            return _answer(events, {e["id"] for e in events if admission.in_ledger(e["id"])}, rfc3339(draft.now))
         reading = read_session(ctx, principal, session_id)
     raise RetryableConflict(f"session {session_id!r} is being changed by too many requests at once; try again")
+
+
+def _admit(ctx: Context, principal: Principal, reading: Reading, events: list[Event]) -> dict[str, Any]:
+    """One try, on one reading. Raises what `send` says, `Refused` and `Ambiguous`."""
+    draft, admission, owed = _decide(ctx, reading, events)
+    opened = _open(ctx, admission, reading)
+    writes = (*draft.writes(ctx.blobs, READ_FIELDS, events[0]["id"]), *opened.writes)
+    fence = _fence(principal, draft.now)
+    try:
+        ctx.store.commit(Transaction((*writes, *fence)))
+    except Refused as refused:
+        if fence and len(writes) in refused.indexes:
+            raise Unauthenticated("the work lease has ended") from None
+        raise
+    ctx.recent.put(reading.meta, draft.thread, draft.barrier, opened.pointer)
+    if opened.ring:
+        ctx.doorbell.ring(draft.thread.environment_id, opened.ring)
+    if owed:
+        ctx.orchestrator.start(draft.thread.session_id, draft.thread.thread_id, draft.thread.wake)
+    return _answer(events, {e["id"] for e in events if admission.in_ledger(e["id"])}, rfc3339(draft.now))
 
 
 def _decide(ctx: Context, reading: Reading, events: list[Event]) -> tuple[Draft, Admission, bool]:
@@ -74,6 +82,13 @@ def _decide(ctx: Context, reading: Reading, events: list[Event]) -> tuple[Draft,
     draft = Draft(reading.thread, reading.barrier, ctx.clock.now(), ctx.ids)
     admission = Admission(draft, ctx.blobs)
     return draft, admission, admission.admit(events)
+
+
+def _open(ctx: Context, admission: Admission, reading: Reading) -> Opened:
+    """Work for the calls that were approved, if any was."""
+    if not admission.needs_worker or admission.draft.thread.gate is not Gate.OPEN:
+        return Opened([], reading.pointer)
+    return open_work(ctx, reading.thread, reading.pointer, admission.draft.now)
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {

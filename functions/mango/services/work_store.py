@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mango.domain import keys
 from mango.domain.calls import WORKER, read_barrier
@@ -106,6 +107,32 @@ def new_work(
     return work, [Put(work.key, work.item()), Put(work.queue_key, {"work_id": work.work_id})]
 
 
+class Opened(NamedTuple):
+    """Live work for a call that may run now: the writes that make sure of it, the pointer then, what to ring for."""
+
+    writes: list[Write]
+    pointer: Pointer | None
+    ring: str | None = None
+
+
+def open_work(ctx: Context, thread: Thread, known: Pointer | None, now: int) -> Opened:
+    """The session's live work as read, or a new item; `ask` of design/model/work_lease.py.
+
+    Conditional on the pointer: of two transactions that each look at the other's item, one is refused.
+    """
+    session_id, environment_id = thread.session_id, thread.environment_id
+    pointer = known
+    if pointer is None:
+        item = ctx.store.get(keys.session_work(session_id))
+        pointer = read_pointer(session_id, item) if item else Pointer(session_id)
+    if pointer.live:
+        return Opened([pointer.unchanged()], pointer)
+    work, puts = new_work(ctx.ids, thread.workspace_id, environment_id, session_id, now, ctx.limits.ring_again)
+    moved = pointer.moved(work.work_id, live=True)
+    after = replace(pointer, work_id=work.work_id, ver=pointer.ver + 1, live=True)
+    return Opened([*puts, moved], after, ring=work.work_id)
+
+
 def end_work(ctx: Context, work: Work, now: int) -> Change:
     """The item is stopped and its token dead. If a call waits, a successor takes its place, or the work is parked.
 
@@ -122,17 +149,17 @@ def end_work(ctx: Context, work: Work, now: int) -> Change:
     pointer, thread = read_pointer(session, pointer_item), read_thread(thread_item)
     if pointer.work_id != work.work_id:
         return Change(ended, [row])
-    waiting = [call for call in read_barrier(barrier).open_calls if call.kind == WORKER] if barrier else []
+    # A call that awaits its approval needs no worker yet; its approval opens work again.
+    calls = read_barrier(barrier).open_calls if barrier else ()
+    waiting = [call for call in calls if call.kind == WORKER and call.approved]
     as_read = Check(thread.key, thread.as_read("bver"))
     if not waiting or thread.closed:
         return Change(ended, [row, as_read, pointer.moved(work.work_id, live=False)])
-    # A call that still awaits its approval proves nothing about those who could not run it.
-    claims = work.claims if any(call.approved for call in waiting) else 0
-    if claims >= MAX_CLAIMS:
+    if work.claims >= MAX_CLAIMS:
         told = _tell(ctx, thread, now)
         return Change(ended, [row, *told, pointer.moved(work.work_id, live=False)], parked=True)
     successor, puts = new_work(
-        ctx.ids, work.workspace_id, work.environment_id, session, now, ctx.limits.ring_again, claims
+        ctx.ids, work.workspace_id, work.environment_id, session, now, ctx.limits.ring_again, work.claims
     )
     return Change(ended, [row, as_read, *puts, pointer.moved(successor.work_id, live=True)], ring=successor.work_id)
 

@@ -19,8 +19,8 @@ from mango.ports import Json, ModelError, ModelUsage
 from mango.services import history, outgoing
 from mango.services.context import Context
 from mango.services.draft import Draft
-from mango.services.readings import Pointer, read_pointer
-from mango.services.work_store import new_work
+from mango.services.readings import read_pointer
+from mango.services.work_store import open_work
 from mango.turn.claim import Claimed
 from mango.turn.reading import Said
 from mango.turn.transcript import answer_write
@@ -160,30 +160,14 @@ class Finish:
         draft.rest(outgoing.requires_action([call.id for call in barrier.calls]))
 
     def _worker_for(self, draft: Draft, barrier: Barrier) -> list[Write]:
-        """Live work for the calls of a worker: what there is, as read, or a new item (model/work_lease.py, `ask`)."""
-        if not any(call.kind == WORKER for call in barrier.calls):
+        """Live work for the calls that a worker may run at once; an approval opens it for the others."""
+        if not any(call.kind == WORKER and call.approved for call in barrier.calls):
             return []
-        thread, pointer = draft.thread, self._known_pointer()
-        self._pointer_after = pointer
-        if pointer.live:
-            return [pointer.unchanged()]
-        work, puts = new_work(
-            draft.ids,
-            thread.workspace_id,
-            thread.environment_id,
-            thread.session_id,
-            draft.now,
-            self._ctx.limits.ring_again,
-        )
-        self._ring = (thread.environment_id, work.work_id)
-        self._pointer_after = replace(pointer, work_id=work.work_id, ver=pointer.ver + 1, live=True)
-        return [*puts, pointer.moved(work.work_id, live=True)]
-
-    def _known_pointer(self) -> Pointer:
-        if self._pointer is None:
-            item = self._ctx.store.get(keys.session_work(self._session))
-            self._pointer = read_pointer(self._session, item) if item else Pointer(self._session)
-        return self._pointer
+        opened = open_work(self._ctx, draft.thread, self._pointer, draft.now)
+        self._pointer_after = opened.pointer
+        if opened.ring:
+            self._ring = (draft.thread.environment_id, opened.ring)
+        return opened.writes
 
     def _end_turn(self, draft: Draft, stop_reason: Json, stop_details: Json | None = None) -> None:
         if draft.thread.waiting:

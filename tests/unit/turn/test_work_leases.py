@@ -232,3 +232,58 @@ def test_claimed_items_do_not_hide_the_work_behind_them(world: World, monkeypatc
     claimed = [world.claim() for _ in range(9)]
     assert len({item["id"] for item in claimed if item}) == 8
     assert claimed[8] is None
+
+
+ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
+
+
+def allow(call: str) -> dict[str, str]:
+    return {"type": "user.tool_confirmation", "tool_use_id": call, "result": "allow"}
+
+
+def asking(world: World) -> tuple[str, str]:
+    """A session whose only call awaits an approval."""
+    session = world.session("go", tools=(ASK,))
+    world.drive(tools(BASH))
+    (call,) = world.open_calls(session)
+    return session, call
+
+
+def test_a_call_that_awaits_its_approval_needs_no_worker_until_it_has_it(world: World) -> None:
+    session, call = asking(world)
+    assert world.claim() is None
+    world.send(session, allow(call))
+    assert world.doorbell.rings
+    world.send(session, result(call), principal=held(world))
+
+
+def test_a_denied_call_never_needs_a_worker(world: World) -> None:
+    session, call = asking(world)
+    world.send(session, {**allow(call), "result": "deny"})
+    world.drive(text("as you wish"))
+    assert world.claim() is None
+
+
+def test_a_worker_that_leaves_while_an_approval_is_missing_is_followed_by_nobody(world: World) -> None:
+    session = world.session("go", tools=(ASK,))
+    world.drive(tools(BASH, BASH))
+    first, second = world.open_calls(session)
+    world.send(session, allow(first))
+    holder = held(world)
+    world.send(session, result(first), principal=holder)
+    world.stop(holder)
+    assert world.claim() is None
+    world.send(session, allow(second))
+    assert world.claim() is not None
+
+
+def test_an_approval_finds_the_live_work(world: World) -> None:
+    session = world.session("go", tools=(ASK,))
+    world.drive(tools(BASH, BASH))
+    first, second = world.open_calls(session)
+    world.send(session, allow(first))
+    holder = held(world)
+    world.send(session, allow(second))
+    assert world.claim() is None
+    world.stop(holder)
+    assert world.claim() is not None

@@ -209,7 +209,7 @@ def test_whoever_waits_for_an_approval_is_not_blamed(world: World) -> None:
     session = world.session("go", tools=[ASKING])
     world.drive(tools(BASH))
     (call,) = world.open_calls(session)
-    poison(world, 2 * MAX_CLAIMS + 1)
+    assert world.claim() is None  # nobody is called before there is something to do
     assert errors(world, session) == []
     world.send(session, {"type": "user.tool_confirmation", "tool_use_id": call, "result": "allow"})
     item = world.claim()
