@@ -1,0 +1,1 @@
+"""Puts Mango on AWS, or on an emulator of it."""

@@ -1,0 +1,42 @@
+"""The functions, and what each of them is packaged from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mango_local.deploy.errors import DeployFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A Lambda function.
+
+    Attributes:
+        name: its logical id in the template.
+        module: holds the handler.
+        loads: packages of Mango whose modules it imports by names known at run time only.
+    """
+
+    name: str
+    module: str
+    loads: tuple[str, ...] = ()
+
+
+FUNCTIONS = (
+    Function("ApiFunction", "mango.handlers.api"),
+    Function("RoundFunction", "mango.handlers.round", loads=("mango.model.scripts",)),
+    Function("TroubleFunction", "mango.handlers.trouble"),
+    Function("SweepFunction", "mango.handlers.sweep"),
+    Function("StreamFunction", "mango.handlers.stream"),
+)
+
+AWS_SERVICES = ("dynamodb", "kms", "s3", "secretsmanager", "sqs", "stepfunctions", "sts")
+"""Whose descriptions go into a package. botocore knows 400 services, in 100 MB."""
+
+
+def function(name: str) -> Function:
+    """The function of this name. Raises `DeployFailed`."""
+    for each in FUNCTIONS:
+        if each.name == name:
+            return each
+    raise DeployFailed(f"there is no function {name!r}; there are {', '.join(each.name for each in FUNCTIONS)}")

@@ -1,0 +1,57 @@
+"""What `mango deploy --to local` leaves behind for `mango undeploy` and `mango gateway`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from mango_local.deploy.errors import DeployFailed
+
+FILE = "deployment.json"
+
+
+@dataclass(slots=True)
+class Deployment:
+    """One local deployment.
+
+    Attributes:
+        endpoint: the emulator's address.
+        stack: name of the stack.
+        region: the stack's region.
+        api_url: base URL of the API.
+        outputs: the stack's outputs.
+        pid: of the MiniStack that was started for it; 0 if it was there already.
+        since: when that process was started, which with the id names it for ever.
+    """
+
+    endpoint: str
+    stack: str
+    region: str
+    api_url: str = ""
+    outputs: dict[str, str] = field(default_factory=dict)
+    pid: int = 0
+    since: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")
+        draft = folder / f"{FILE}.new"
+        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        draft.replace(folder / FILE)
+
+
+def read(folder: Path) -> Deployment | None:
+    """The deployment kept in a folder, or None. Raises `DeployFailed` if the file is damaged."""
+    try:
+        return Deployment(**json.loads((folder / FILE).read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        raise DeployFailed(f"{folder / FILE} is damaged; remove it") from None
+
+
+def forget(folder: Path) -> None:
+    """Removes what was kept."""
+    (folder / FILE).unlink(missing_ok=True)
