@@ -3,7 +3,8 @@
 PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format worker-image bench demo-coding-agent soak clean
+.PHONY: help setup demo test lint format worker-image bench demo-coding-agent soak \
+	deploy-local undeploy-local costs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,15 @@ soak: setup ## many more seeds and kills than make test: SEEDS=20000 KILLS=100
 	@SEEDS=$${SEEDS:-20000} $(PYTHON) -m pytest -q -n 2 tests/sim/test_interleavings.py --timeout=7200
 	@KILLS=$${KILLS:-100} $(PYTHON) -m pytest -q -s tests/scenario/test_kill_server.py --timeout=7200
 
+deploy-local: setup ## put the whole product on AWS_ENDPOINT_URL or LOCALSTACK_HOST, else on a MiniStack that is started
+	@.venv/bin/mango deploy --to local
+
+undeploy-local: setup ## remove what deploy-local made, with its data
+	@.venv/bin/mango undeploy
+
+costs: setup ## count what a tool round trip does on AWS, and what that costs
+	@$(PYTHON) -m benchmarks.costs
+
 clean: ## remove .venv, caches and build results; data of `mango up` (.mango) stays
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist infra/docker/wheels
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .aws-sam build dist infra/docker/wheels
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

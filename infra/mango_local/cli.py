@@ -6,6 +6,7 @@ import typer
 
 from mango_local.commands.files import app as files
 from mango_local.commands.gateway import gateway
+from mango_local.commands import deploy
 from mango_local.commands.split import orchestrate, serve, store
 from mango_local.commands.up import up
 
@@ -22,6 +23,10 @@ app.command()(orchestrate)
 app.command()(store)
 app.command()(gateway)
 app.add_typer(files, name="files")
+app.command()(deploy.deploy)
+app.command()(deploy.undeploy)
+app.command()(deploy.package)
+app.add_typer(deploy.keys)
 
 
 @app.command()

@@ -33,7 +33,7 @@ class Emulator:
     def client(self, service: str) -> Any:
         """A client of one of its services, by LocalStack's own library."""
         from botocore.config import Config
-        from localstack_client.session import Session
+        from localstack_client.session import Session  # type: ignore[import-untyped]
 
         session = Session(
             aws_access_key_id=os.environ.get("AWS_ACCESS_KEY_ID") or STAND_IN,

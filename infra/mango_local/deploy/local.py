@@ -82,6 +82,7 @@ def undeploy(folder: Path, say: Say) -> bool:
     if known.pid:
         if ministack.end(known.pid, known.since):
             say("MiniStack ended, and all it held with it")
+        ministack.clean(folder)
     else:
         _remove(known, say)
     state.forget(folder)

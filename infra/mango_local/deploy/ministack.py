@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,6 +37,10 @@ class MiniStack:
     def start(self, port: int | None = None) -> None:
         """Returns when it answers. Raises `DeployFailed`."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Unpacked functions stay here, so that they go when the folder does.
+        scratch = self._folder / "tmp"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
         program = tools.program(tools.MINISTACK, "ministack")
         chosen = port or (USUAL_PORT if _free(USUAL_PORT) else _any_port())
         if not _free(chosen):
@@ -48,7 +53,7 @@ class MiniStack:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                env=_environment(chosen),
+                env=_environment(chosen, scratch.resolve()),
                 start_new_session=True,  # it goes on when this command ends
             )
         self.pid, self.since = child.pid, started(child.pid) or ""
@@ -86,13 +91,18 @@ def end(pid: int, since: str) -> bool:
     return True
 
 
+def clean(folder: Path) -> None:
+    """Removes what it unpacked."""
+    shutil.rmtree(folder / "tmp", ignore_errors=True)
+
+
 def _reap(pid: int) -> None:
     """If it is our own child, lets it go."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def _environment(port: int) -> dict[str, str]:
+def _environment(port: int, scratch: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
     return {
         **kept,
@@ -102,6 +112,7 @@ def _environment(port: int) -> dict[str, str]:
         "AWS_ENDPOINT_URL": f"http://{HOST}:{port}",
         "NO_PROXY": f"{HOST},localhost",
         "PERSIST_STATE": "0",
+        "TMPDIR": str(scratch),
     }
 
 

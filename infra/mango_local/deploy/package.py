@@ -6,11 +6,12 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mango_local.deploy import project
+from mango_local.deploy.compiling import compiled
 from mango_local.deploy.content import files, wanted
 from mango_local.deploy.distributions import needed
 from mango_local.deploy.imports import reachable
@@ -60,23 +61,38 @@ class Package:
 PROGRAMS = {"bootstrap"}
 
 
-def build(functions: Iterable[Function], target: Target, extra: Mapping[str, Path | bytes] | None = None) -> list[Package]:
+def build(
+    functions: Iterable[Function], target: Target, extra: Mapping[str, Path | bytes] | None = None
+) -> list[Package]:
     """A package for each function; `extra` files are put into each."""
     with tempfile.TemporaryDirectory(prefix="mango-package-") as scratch:
-        return [_build(each, target, extra or {}, Path(scratch)) for each in functions]
+        packages = [_collect(each, target, extra or {}, Path(scratch) / "fetched") for each in functions]
+        every = {name: content for each in packages for name, content in each.files.items()}
+        modules = compiled(every, target, Path(scratch) / "compiled")
+    return [_with_compiled(each, modules) for each in packages]
 
 
-def _build(function: Function, target: Target, extra: Mapping[str, Path | bytes], scratch: Path) -> Package:
+def _collect(function: Function, target: Target, extra: Mapping[str, Path | bytes], scratch: Path) -> Package:
     sources = project.sources()
     imports = reachable([function.module], sources, function.loads)
     distributions = needed(imports.foreign, target)
     content: dict[str, Path | bytes] = {}
     for name, path in files(distributions, target, scratch).items():
-        content[name] = path if target.here else path.read_bytes()
+        content[name] = path if target.here else path.read_bytes()  # what was fetched is removed at the end
     for path in imports.modules.values():
         content[path.relative_to(sources).as_posix()] = path
     content.update(extra)
     return Package(function, content, {name: each.version for name, each in distributions.items()})
+
+
+def _with_compiled(package: Package, modules: Mapping[str, bytes]) -> Package:
+    folders = {}
+    for name, content in modules.items():
+        path = PurePosixPath(name)
+        source = path.parent.parent / f"{path.name.split('.')[0]}.py"
+        if source.as_posix() in package.files:
+            folders[name] = content
+    return replace(package, files={**package.files, **folders})
 
 
 def runtime_client(site_packages: Path) -> dict[str, Path | bytes]:

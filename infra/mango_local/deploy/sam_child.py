@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 
 def read(path: str) -> Any:
     from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-not-found]
 
-    with open(path, encoding="utf-8") as file:
-        return yaml_parse(file.read())
+    return yaml_parse(Path(path).read_text("utf-8"))
 
 
 def translate(request: dict[str, Any]) -> Any:
