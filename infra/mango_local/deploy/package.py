@@ -15,7 +15,7 @@ from mango_local.deploy.compiling import compiled
 from mango_local.deploy.content import files, wanted
 from mango_local.deploy.distributions import needed
 from mango_local.deploy.imports import reachable
-from mango_local.deploy.plan import Function
+from mango_local.deploy.plan import FUNCTIONS, Function
 from mango_local.deploy.targets import Target
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
@@ -58,7 +58,7 @@ class Package:
             path.chmod(0o755 if name in PROGRAMS else 0o644)
 
 
-PROGRAMS = {"bootstrap"}
+PROGRAMS = {"bootstrap", *(name for each in FUNCTIONS for name in each.programs)}
 
 
 def build(
@@ -79,7 +79,7 @@ def _collect(function: Function, target: Target, extra: Mapping[str, Path | byte
     content: dict[str, Path | bytes] = {}
     for name, path in files(distributions, target, scratch).items():
         content[name] = path if target.here else path.read_bytes()  # what was fetched is removed at the end
-    for path in imports.modules.values():
+    for path in (*imports.modules.values(), *(sources / name for name in function.programs)):
         content[path.relative_to(sources).as_posix()] = path
     content.update(extra)
     return Package(function, content, {name: each.version for name, each in distributions.items()})

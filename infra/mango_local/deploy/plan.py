@@ -15,11 +15,20 @@ class Function:
         name: its logical id in the template.
         module: holds the handler.
         loads: packages of Mango whose modules it imports by names known at run time only.
+        programs: scripts that are started, by their place.
+        own_runtime: whether the module is a runtime of its own, in place of one that calls a handler in it.
     """
 
     name: str
     module: str
     loads: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    own_runtime: bool = False
+
+    @property
+    def handler(self) -> str:
+        """As the template names it."""
+        return self.module if self.own_runtime else f"{self.module}.handler"
 
 
 FUNCTIONS = (
@@ -27,7 +36,7 @@ FUNCTIONS = (
     Function("RoundFunction", "mango.handlers.round", loads=("mango.model.scripts",)),
     Function("TroubleFunction", "mango.handlers.trouble"),
     Function("SweepFunction", "mango.handlers.sweep"),
-    Function("StreamFunction", "mango.handlers.stream"),
+    Function("StreamFunction", "mango.handlers.stream", programs=("mango/handlers/stream-runtime",), own_runtime=True),
 )
 
 AWS_SERVICES = ("dynamodb", "kms", "s3", "secretsmanager", "sqs", "stepfunctions", "sts")

@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import importlib
 module = importlib.import_module(sys.argv[2])
-assert callable(module.handler)
+assert callable(getattr(module, "handler", None) or module.serve)
 from mango.aws.clients import AwsSettings, Clients
 clients = Clients(AwsSettings(access_key_id="a", secret_access_key="b"))
 for name in sys.argv[3:]:

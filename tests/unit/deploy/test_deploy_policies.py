@@ -33,6 +33,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "create_bucket": (),  # where no template makes it; not by functions
     "head_bucket": (),
     "send_message": ("sqs:SendMessage",),
+    "delete_queue": ("sqs:DeleteQueue",),
     "create_queue": ("sqs:CreateQueue",),
     "get_queue_url": ("sqs:GetQueueUrl",),
     "start_execution": ("states:StartExecution",),
@@ -44,7 +45,7 @@ ALL_ROWS = ("put_item", "update_item", "delete_item", "transact_write_items", "g
 RINGS = ("send_message", "create_queue", "get_queue_url")
 CALLS: dict[str, tuple[str, ...]] = {
     "ApiRole": (
-        *ALL_ROWS, *RINGS, "start_execution", "put_object", "create_multipart_upload", "upload_part",
+        *ALL_ROWS, *RINGS, "delete_queue", "start_execution", "put_object", "create_multipart_upload", "upload_part",
         "complete_multipart_upload", "put_object_tagging", "abort_multipart_upload", "get_object", "delete_object",
     ),
     "RoundRole": (*ALL_ROWS, *RINGS, "start_execution", "put_object", "get_object", "get_secret_value"),

@@ -35,11 +35,11 @@ def pictured(resources: Json) -> Json:
 
 def paths(resources: Json) -> dict[str, str]:
     """The path of each declared resource."""
-    declared = of_type(resources, "AWS::ApiGateway::Resource")
+    declared: dict[str, Json] = of_type(resources, "AWS::ApiGateway::Resource")
 
     def path(name: str) -> str:
         parent = declared[name]["ParentId"].get("Ref")
-        return (path(parent) if parent else "") + "/" + declared[name]["PathPart"]
+        return f"{path(parent) if parent else ''}/{declared[name]['PathPart']}"
 
     return {name: path(name) for name in declared}
 
@@ -47,7 +47,7 @@ def paths(resources: Json) -> dict[str, str]:
 def test_the_table_is_the_one_that_the_code_declares(resources: Json) -> None:
     table = resources["Table"]["Properties"]
     model = declare("t", AwsSettings())
-    schema = model._get_schema()
+    schema: Any = model._get_schema()
     assert sorted_names(table["AttributeDefinitions"]) == sorted(
         (each["AttributeName"], each["AttributeType"]) for each in schema["attribute_definitions"]
     )
@@ -72,8 +72,8 @@ def keys_of(schema: list[Json]) -> dict[str, str]:
 
 def test_each_function_has_its_handler(resources: Json) -> None:
     functions = of_type(resources, "AWS::Serverless::Function")
-    assert {name: each["Handler"].rpartition(".")[0] for name, each in functions.items()} == {
-        each.name: each.module for each in FUNCTIONS
+    assert {name: each["Handler"] for name, each in functions.items()} == {
+        each.name: each.handler for each in FUNCTIONS
     }
 
 
