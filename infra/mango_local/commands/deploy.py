@@ -122,7 +122,8 @@ def _local(stack: str, port: int | None, folder: Path, model: str | None, parame
 
     key = own_key()
     wanted = Wanted(folder, stack, port, model_settings(model), parameters)
-    _show(apply(wanted, key or DEVELOPMENT_KEY, _say), '"$MANGO_API_KEY"' if key else DEVELOPMENT_KEY)
+    shown = '"$MANGO_API_KEY"' if key else DEVELOPMENT_KEY
+    _show(apply(wanted, key or DEVELOPMENT_KEY, _say), folder, shown)
 
 
 def _aws(stack: str, region: str | None, parameters: dict[str, str], yes: bool) -> None:
@@ -147,15 +148,17 @@ def _aws(stack: str, region: str | None, parameters: dict[str, str], yes: bool) 
     )
 
 
-def _show(deployed: Deployment, key: str) -> None:
+def _show(deployed: Deployment, folder: Path, key: str) -> None:
+    from mango_local.deploy.state import GATEWAY_FILE
+
     _say(
         "",
         f"API URL: {deployed.api_url}",
         "",
-        "Emulators cannot stream, so clients go through a small gateway that can:",
-        "  mango gateway",
-        "It prints its address; use that with the stock client:",
-        "  export ANTHROPIC_BASE_URL=<the gateway's address>",
+        "Emulators cannot stream, so clients go through a small gateway that can. Leave it running:",
+        f"  env $(cat {folder / GATEWAY_FILE}) mango gateway",
+        "and use it with the stock client:",
+        f"  export ANTHROPIC_BASE_URL=http://127.0.0.1:{options.DEFAULT_PORT}",
         f"  export ANTHROPIC_API_KEY={key}",
         "",
         "Remove it again: mango undeploy",

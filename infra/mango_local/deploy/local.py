@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,20 +136,25 @@ def _emulator(wanted: Wanted, say: Say) -> tuple[Emulator, state.Deployment]:
 
 def _upload(emulator: Emulator, bucket: str, say: Say) -> dict[str, dict[str, str]]:
     """Packages the functions and puts them into the bucket; says how large they are."""
+    s3 = emulator.client("s3")
+    code = {}
+    for name, (data, size) in packages(emulator.ministack).items():
+        key = f"{name}-{hashlib.sha256(data).hexdigest()[:16]}.zip"
+        s3.put_object(Bucket=bucket, Key=key, Body=data)
+        say(f"{name:16} {len(data) / 1e6:5.1f} MB zipped, {size / 1e6:5.1f} MB unpacked")
+        code[name] = {"Bucket": bucket, "Key": key}
+    return code
+
+
+@cache
+def packages(for_ministack: bool) -> dict[str, tuple[bytes, int]]:
+    """Each function's archive and its size unpacked, by name; made once a process."""
     target, extra = in_containers(), None
-    if emulator.ministack:
+    if for_ministack:
         target = this_interpreter()
         extra = package.runtime_client(tools.site_packages(tools.RUNTIME_CLIENT))
         extra["bootstrap"] = Path(__file__).with_name("bootstrap")
-    s3 = emulator.client("s3")
-    code = {}
-    for each in package.build(FUNCTIONS, target, extra):
-        data = each.zipped()
-        key = f"{each.function.name}-{hashlib.sha256(data).hexdigest()[:16]}.zip"
-        s3.put_object(Bucket=bucket, Key=key, Body=data)
-        say(f"{each.function.name:16} {len(data) / 1e6:5.1f} MB zipped, {each.size / 1e6:5.1f} MB unpacked")
-        code[each.function.name] = {"Bucket": bucket, "Key": key}
-    return code
+    return {each.function.name: (each.zipped(), each.size) for each in package.build(FUNCTIONS, target, extra)}
 
 
 def _ensure_bucket(emulator: Emulator, bucket: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from mango_local.deploy.endpoint import STAND_IN
 from mango_local.deploy.errors import DeployFailed
 
 FILE = "deployment.json"
+GATEWAY_FILE = "gateway.env"
 
 
 @dataclass(slots=True)
@@ -33,6 +36,19 @@ class Deployment:
     pid: int = 0
     since: str = ""
 
+    def gateway_variables(self) -> dict[str, str]:
+        """What `mango gateway` must be told."""
+        variables = {
+            "MANGO_API_URL": self.api_url,
+            "MANGO_TABLE": self.outputs.get("TableName", ""),
+            "MANGO_BUCKET": self.outputs.get("BucketName", ""),
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": self.region,
+        }
+        # An emulator checks no credentials, but boto3 wants some; a user's own are not written down.
+        stand_ins = {"AWS_ACCESS_KEY_ID": STAND_IN, "AWS_SECRET_ACCESS_KEY": STAND_IN}
+        return variables | {name: value for name, value in stand_ins.items() if name not in os.environ}
+
     def write(self, folder: Path) -> None:
         """Whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,6 +56,8 @@ class Deployment:
         draft = folder / f"{FILE}.new"
         draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
         draft.replace(folder / FILE)
+        lines = (f"{name}={value}\n" for name, value in self.gateway_variables().items())
+        (folder / GATEWAY_FILE).write_text("".join(lines))
 
 
 def read(folder: Path) -> Deployment | None:
@@ -54,4 +72,5 @@ def read(folder: Path) -> Deployment | None:
 
 def forget(folder: Path) -> None:
     """Removes what was kept."""
-    (folder / FILE).unlink(missing_ok=True)
+    for name in (FILE, GATEWAY_FILE):
+        (folder / name).unlink(missing_ok=True)
