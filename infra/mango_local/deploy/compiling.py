@@ -19,9 +19,10 @@ def interpreter(target: Target) -> str | None:
     found = shutil.which(f"python{target.python}")
     if found is None:
         return None
-    asked = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    answer = subprocess.run(asked, capture_output=True, text=True)
-    return found if answer.stdout.strip() == target.python else None
+    # What is found may be a switch between versions that finds none: the interpreter itself tells where it is.
+    asked = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"]
+    version, _, itself = subprocess.run(asked, capture_output=True, text=True).stdout.strip().partition(" ")
+    return itself if version == target.python else None
 
 
 def compiled(files: Mapping[str, Path | bytes], target: Target, scratch: Path) -> dict[str, bytes]:
