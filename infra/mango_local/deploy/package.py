@@ -75,7 +75,7 @@ def build(
 def _collect(function: Function, target: Target, extra: Mapping[str, Path | bytes], scratch: Path) -> Package:
     sources = project.sources()
     imports = reachable([function.module], sources, function.loads)
-    distributions = needed(imports.foreign, target)
+    distributions = needed({*imports.foreign, *function.libraries}, target)
     content: dict[str, Path | bytes] = {}
     for name, path in files(distributions, target, scratch).items():
         content[name] = path if target.here else path.read_bytes()  # what was fetched is removed at the end

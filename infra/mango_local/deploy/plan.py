@@ -15,6 +15,7 @@ class Function:
         name: its logical id in the template.
         module: holds the handler.
         loads: packages of Mango whose modules it imports by names known at run time only.
+        libraries: modules of others that such imports lead to.
         programs: scripts that are started, by their place.
         own_runtime: whether the module is a runtime of its own, in place of one that calls a handler in it.
     """
@@ -22,6 +23,7 @@ class Function:
     name: str
     module: str
     loads: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     own_runtime: bool = False
 
@@ -33,13 +35,14 @@ class Function:
 
 FUNCTIONS = (
     Function("ApiFunction", "mango.handlers.api"),
-    Function("RoundFunction", "mango.handlers.round", loads=("mango.model.scripts",)),
+    # The anthropic library asks for boto3 where it talks to Bedrock.
+    Function("RoundFunction", "mango.handlers.round", loads=("mango.model.scripts",), libraries=("boto3",)),
     Function("TroubleFunction", "mango.handlers.trouble"),
     Function("SweepFunction", "mango.handlers.sweep"),
     Function("StreamFunction", "mango.handlers.stream", programs=("mango/handlers/stream-runtime",), own_runtime=True),
 )
 
-AWS_SERVICES = ("dynamodb", "kms", "s3", "secretsmanager", "sqs", "stepfunctions", "sts")
+AWS_SERVICES = ("bedrock-runtime", "dynamodb", "kms", "s3", "secretsmanager", "sqs", "stepfunctions", "sts")
 """Whose descriptions go into a package. botocore knows 400 services, in 100 MB."""
 
 

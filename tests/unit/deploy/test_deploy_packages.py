@@ -33,6 +33,20 @@ outside = [name for name, each in sys.modules.items()
 assert not outside, outside
 """
 
+MODELS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import mango.model.scripts.echo
+from anthropic.lib.aws._auth import get_auth_headers
+from anthropic.lib.bedrock._stream_decoder import AWSEventStreamDecoder, get_response_stream_shape
+given = dict(aws_access_key="a", aws_secret_key="b", aws_session_token=None, region="us-east-1", profile=None)
+headers = get_auth_headers(method="POST", url="https://bedrock.example/", headers={}, data="", service_name="bedrock",
+                           **given)
+assert "Authorization" in headers
+assert AWSEventStreamDecoder() and get_response_stream_shape()
+"""
+"""What the library that calls models imports, and reads, no sooner than it needs it."""
+
 
 @pytest.fixture(scope="module")
 def packages() -> dict[str, Package]:
@@ -51,8 +65,8 @@ def test_a_package_needs_nothing_else(packages: dict[str, Package], name: str, t
 
 def test_the_round_can_call_a_model(packages: dict[str, Package], tmp_path: Path) -> None:
     packages["RoundFunction"].unpack(tmp_path)
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import anthropic, httpx2; import mango.model.scripts.echo"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, str(tmp_path)], capture_output=True, text=True)
+    command = [sys.executable, "-I", "-S", "-c", MODELS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env={"AWS_REGION": "us-east-1"})
     assert done.returncode == 0, done.stderr
 
 

@@ -28,6 +28,9 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "complete_multipart_upload": ("s3:PutObject",),
     "put_object_tagging": ("s3:PutObjectTagging",),
     "abort_multipart_upload": ("s3:AbortMultipartUpload",),
+    "list_multipart_uploads": ("s3:ListBucketMultipartUploads",),
+    "generate_presigned_url": ("s3:PutObject", "s3:GetObject"),  # whoever holds the address does it in the role's name
+    "head_object": ("s3:GetObject", "s3:ListBucket"),
     "get_object": ("s3:GetObject", "s3:ListBucket"),  # with the latter a missing object is missing, not forbidden
     "delete_object": ("s3:DeleteObject",),
     "create_bucket": (),  # where no template makes it; not by functions
@@ -47,6 +50,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "ApiRole": (
         *ALL_ROWS, *RINGS, "delete_queue", "start_execution", "put_object", "create_multipart_upload", "upload_part",
         "complete_multipart_upload", "put_object_tagging", "abort_multipart_upload", "get_object", "delete_object",
+        "list_multipart_uploads", "generate_presigned_url", "head_object",
     ),
     "RoundRole": (*ALL_ROWS, *RINGS, "start_execution", "put_object", "get_object", "get_secret_value"),
     "TroubleRole": (*ALL_ROWS, "put_object", "get_object"),
