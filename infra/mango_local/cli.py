@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from mango_local.commands import deploy
 from mango_local.commands.files import app as files
 from mango_local.commands.gateway import gateway
-from mango_local.commands import deploy
 from mango_local.commands.split import orchestrate, serve, store
 from mango_local.commands.up import up
 

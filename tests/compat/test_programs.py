@@ -9,12 +9,16 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 
 from tests.support.deployment import KEY, Deployment
+from tests.support.emulated import PROFILES, EmulatedDeployment
 
 
-@pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+@pytest.fixture(scope="module", params=PROFILES)
+def deployment(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment | EmulatedDeployment]:
     """The offline model thinks for its usual second, as programs that open the stream late expect (decision 28)."""
-    with Deployment(tmp_path_factory.mktemp("programs") / "data", "offline", think_seconds=1.0) as running:
+    folder = tmp_path_factory.mktemp("programs") / "data"
+    with PROFILES[request.param](folder, "offline", think_seconds=1.0) as running:
         yield running
 
 

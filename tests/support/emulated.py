@@ -10,15 +10,28 @@ from pathlib import Path
 from types import TracebackType
 
 import httpx
+import pytest
 from anthropic import Anthropic, AsyncAnthropic
 
 from mango.model.factory import ModelSettings
-from mango_local.deploy import local
+from mango_local.deploy import local, tools
 from mango_local.deploy.endpoint import Emulator, connect
+from mango_local.deploy.errors import DeployFailed
 from mango_local.deploy.state import Deployment as Deployed
 from tests.support.deployment import BIN, KEY, READY_SECONDS, Deployment, free_port
 
 STACK = "mango-test"
+
+
+def require_tools() -> None:
+    """Skips the test where MiniStack or SAM's translator cannot be installed; not in CI."""
+    try:
+        for tool in (tools.MINISTACK, tools.SAM_TRANSLATOR, tools.RUNTIME_CLIENT):
+            tools.environment(tool)
+    except DeployFailed as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no emulator: {error}")
 
 
 class EmulatedDeployment:
@@ -64,6 +77,7 @@ class EmulatedDeployment:
 
     def start(self) -> float:
         """Deploys and waits until the gateway is ready; returns how long that took, in seconds."""
+        require_tools()
         began = time.monotonic()
         wanted = local.Wanted(self.data_dir, STACK, free_port(), self._model)
         self._deployed = local.deploy(wanted, KEY, self.said.append)

@@ -24,6 +24,10 @@ _PRIVATE = ("MANGO_", "ANTHROPIC_", "AWS_", "PYTHON")
 """Variables that its functions, which inherit its environment, must not see."""
 
 
+_children: list[subprocess.Popen[bytes]] = []
+"""Those that this very process started, and therefore has to take leave of."""
+
+
 class MiniStack:
     """One MiniStack process; it outlives this one, so it is known by its id and start time."""
 
@@ -56,6 +60,7 @@ class MiniStack:
                 env=_environment(chosen, scratch.resolve()),
                 start_new_session=True,  # it goes on when this command ends
             )
+        _children.append(child)
         self.pid, self.since = child.pid, started(child.pid) or ""
         self._wait(child)
 
@@ -84,7 +89,8 @@ def end(pid: int, since: str) -> bool:
             os.killpg(pid, sign)
         deadline = time.monotonic() + STOP_SECONDS
         while alive(pid, since) and time.monotonic() < deadline:
-            _reap(pid)
+            for child in _children:
+                child.poll()
             time.sleep(0.02)
         if not alive(pid, since):
             break
@@ -94,12 +100,6 @@ def end(pid: int, since: str) -> bool:
 def clean(folder: Path) -> None:
     """Removes what it unpacked."""
     shutil.rmtree(folder / "tmp", ignore_errors=True)
-
-
-def _reap(pid: int) -> None:
-    """If it is our own child, lets it go."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
 
 
 def _environment(port: int, scratch: Path) -> dict[str, str]:
