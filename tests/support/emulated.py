@@ -14,6 +14,7 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 
 from mango.model.factory import ModelSettings
+from mango_local.access import Key
 from mango_local.deploy import local, tools
 from mango_local.deploy.endpoint import Emulator, connect
 from mango_local.deploy.errors import DeployFailed
@@ -80,7 +81,7 @@ class EmulatedDeployment:
         require_tools()
         began = time.monotonic()
         wanted = local.Wanted(self.data_dir, STACK, free_port(), self._model)
-        self._deployed = local.deploy(wanted, KEY, self.said.append)
+        self._deployed = local.deploy(wanted, Key(KEY), self.said.append)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MANGO_", "AWS_"))}
         environment |= self._deployed.gateway_variables()
         with self.log.open("ab") as log:

@@ -45,11 +45,12 @@ Folder = Annotated[Path, typer.Option("--deployment", help="Where a local deploy
 def told() -> Iterator[None]:
     """Turns what a user can put right into one line and exit code 1."""
     from mango.model.factory import ModelSettingsError
+    from mango_local.access import KeyRefused
     from mango_local.deploy.errors import DeployFailed
 
     try:
         yield
-    except (DeployFailed, ModelSettingsError) as error:
+    except (DeployFailed, KeyRefused, ModelSettingsError) as error:
         print(f"mango: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
@@ -115,15 +116,15 @@ def create(
 
 
 def _local(stack: str, port: int | None, folder: Path, model: str | None, parameters: dict[str, str]) -> None:
+    from mango_local.access import bootstrap_key
     from mango_local.commands.parts import model_settings
-    from mango_local.deploy.local import Wanted, own_key
+    from mango_local.deploy.local import Wanted
     from mango_local.deploy.local import deploy as apply
-    from mango_local.profile import DEVELOPMENT_KEY
 
-    key = own_key()
+    key = bootstrap_key()
     wanted = Wanted(folder, stack, port, model_settings(model), parameters)
-    shown = '"$MANGO_API_KEY"' if key else DEVELOPMENT_KEY
-    _show(apply(wanted, key or DEVELOPMENT_KEY, _say), folder, shown)
+    shown = key.token if key.development else '"$MANGO_API_KEY"'
+    _show(apply(wanted, key, _say), folder, shown)
 
 
 def _aws(stack: str, region: str | None, parameters: dict[str, str], yes: bool) -> None:

@@ -10,8 +10,10 @@ from mango.aws.doorbell import SqsDoorbell
 from mango.aws.store import DynamoStore
 from mango.domain.transaction import StoreUnavailable
 from mango.services import keys
+from mango.services.bootstrap import give_key
 from mango.services.context import Context
 from mango.system import SystemClock, SystemIds
+from mango_local.access import Key, check_opens
 from mango_local.deploy.endpoint import STAND_IN, Emulator
 from mango_local.deploy.errors import DeployFailed
 
@@ -23,15 +25,21 @@ class Nobody:
         raise AssertionError("writing a key starts no turn")
 
 
-def ensure_first_key(emulator: Emulator, table: str, token: str) -> None:
-    """Makes a given token a key of a deployment on an emulator."""
+def give_first_key(emulator: Emulator, table: str, key: Key) -> None:
+    """Makes a key that of a deployment on an emulator, in place of the one of an earlier deployment.
+
+    Raises:
+        KeyRefused: the key was revoked, or is that of an environment.
+    """
     settings = AwsSettings(
         emulator.region,
         emulator.url,
         access_key_id=os.environ.get("AWS_ACCESS_KEY_ID") or STAND_IN,
         secret_access_key=os.environ.get("AWS_SECRET_ACCESS_KEY") or STAND_IN,
     )
-    keys.ensure_key(_context(settings, table), token)
+    ctx = _context(settings, table)
+    give_key(ctx, key.token)
+    check_opens(ctx, key)
 
 
 def create_first_key(region: str, table: str, label: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -16,11 +15,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from mango.model.factory import ModelSettings
+from mango_local.access import Key
 from mango_local.deploy import endpoint, ministack, package, state, tools, translation
 from mango_local.deploy.emulated import localized
 from mango_local.deploy.endpoint import Emulator
 from mango_local.deploy.errors import DeployFailed
-from mango_local.deploy.first_key import ensure_first_key
+from mango_local.deploy.first_key import give_first_key
 from mango_local.deploy.plan import FUNCTIONS
 from mango_local.deploy.stack import Stack
 from mango_local.deploy.targets import in_containers, this_interpreter
@@ -49,8 +49,8 @@ class Wanted:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-def deploy(wanted: Wanted, key: str, say: Say) -> state.Deployment:
-    """Creates or updates the deployment, and waits until it answers. Raises `DeployFailed`."""
+def deploy(wanted: Wanted, key: Key, say: Say) -> state.Deployment:
+    """Creates or updates the deployment, and waits until it answers. Raises `DeployFailed` and `KeyRefused`."""
     emulator, known = _emulator(wanted, say)
     bucket = f"{wanted.stack}-packages"
     _ensure_bucket(emulator, bucket)
@@ -70,7 +70,7 @@ def deploy(wanted: Wanted, key: str, say: Say) -> state.Deployment:
     known.api_url = emulator.api_url(known.outputs["ApiId"], STAGE)
     known.write(wanted.folder)
     _complete_table(emulator, known.outputs["TableName"])
-    ensure_first_key(emulator, known.outputs["TableName"], key)
+    give_first_key(emulator, known.outputs["TableName"], key)
     _wait(known.api_url)
     return known
 
@@ -218,8 +218,3 @@ def _wait(api_url: str) -> None:
         if time.monotonic() > deadline:
             raise DeployFailed(f"the API does not get ready within {READY_SECONDS:.0f} s: {api_url}/readyz")
         time.sleep(0.1)
-
-
-def own_key() -> str | None:
-    """The operator's own key, if the environment names one."""
-    return os.environ.get("MANGO_API_KEY", "").strip() or None
