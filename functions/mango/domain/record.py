@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Self
@@ -10,7 +11,7 @@ from mango.domain import keys
 from mango.domain.transaction import Absent, Condition, Equals, Item, Value
 
 
-class Record:
+class Record(ABC):
     """Base of a frozen dataclass of plain values; its `due` attribute is absent when it is ""."""
 
     __slots__ = ()
@@ -18,9 +19,9 @@ class Record:
     due: str
 
     @property
+    @abstractmethod
     def owner(self) -> str:
         """Id that decides the shard of the `due` index."""
-        raise NotImplementedError
 
     def item(self) -> Item:
         item = {name: _plain(getattr(self, name)) for name in _names(self)}
