@@ -10,6 +10,7 @@ import docker
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.emulated import PROFILES, EmulatedDeployment
 from tests.unit.example.walk import Walk
 
 pytestmark = pytest.mark.docker
@@ -17,9 +18,12 @@ pytestmark = pytest.mark.docker
 LABEL = "io.mango.environment-id"
 
 
-@pytest.fixture
-def example_deployment(image: str, tmp_path: Path) -> Iterator[Deployment]:
-    with Deployment(tmp_path / "data", "scripted:coding-agent", think_seconds=0.2) as running:
+@pytest.fixture(params=PROFILES)
+def example_deployment(
+    image: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Deployment | EmulatedDeployment]:
+    """On one machine, and with the real Lambda handlers and state machine on an emulated cloud."""
+    with PROFILES[request.param](tmp_path / "data", "scripted:coding-agent", think_seconds=0.2) as running:
         yield running
 
 
@@ -31,7 +35,7 @@ def leftovers(engine: docker.DockerClient, walk: Walk) -> list[str]:
 
 
 def test_the_module_is_repaired_across_a_replacement_of_the_worker(
-    engine: docker.DockerClient, example_deployment: Deployment, tmp_path: Path
+    engine: docker.DockerClient, example_deployment: Deployment | EmulatedDeployment, tmp_path: Path
 ) -> None:
     walk = Walk(example_deployment, tmp_path / "results")
     walk.ended()
@@ -43,7 +47,7 @@ def test_the_module_is_repaired_across_a_replacement_of_the_worker(
 
 
 def test_a_stop_in_the_middle_of_a_turn_leaves_no_container(
-    engine: docker.DockerClient, example_deployment: Deployment, tmp_path: Path
+    engine: docker.DockerClient, example_deployment: Deployment | EmulatedDeployment, tmp_path: Path
 ) -> None:
     walk = Walk(example_deployment, tmp_path / "results")
     walk.until("[tool]")

@@ -85,7 +85,7 @@ class EmulatedDeployment:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MANGO_", "AWS_"))}
         environment |= self._deployed.gateway_variables()
         with self.log.open("ab") as log:
-            command = [str(BIN / "mango"), "gateway", "--port", str(self.port), "--host", "127.0.0.1"]
+            command = [str(BIN / "mango"), "gateway", "--port", str(self.port)]
             self._gateway = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         waiting_since = time.monotonic()
         while not self._ready():

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from tests.support.deployment import KEY, Deployment
+from tests.support.emulated import EmulatedDeployment
 
 PROJECT = Path(__file__).resolve().parents[3]
 EXAMPLE = PROJECT / "examples/coding-agent"
@@ -24,7 +25,7 @@ MAX_SECONDS = 120.0
 class Walk:
     """A running example. Its output is read line by line while it runs."""
 
-    def __init__(self, deployment: Deployment, results: Path, *arguments: str) -> None:
+    def __init__(self, deployment: Deployment | EmulatedDeployment, results: Path, *arguments: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MANGO_")} | {
             "MANGO_API_KEY": KEY,
             "MANGO_EXAMPLE_MODEL_ID": "scripted",
