@@ -90,13 +90,13 @@ def test_program_that_sends_first(deployment: Deployment) -> None:
 
 
 def test_the_key_may_come_in_the_older_header(deployment: Deployment) -> None:
-    client = Anthropic(
+    with Anthropic(
         base_url=deployment.url,
         auth_token="ignored",
         default_headers={"x-api-key": KEY, "authorization": f"bearer {KEY}"},
         _strict_response_validation=True,
-    )
-    assert client.beta.agents.list(limit=1).data is not None
+    ) as client:
+        assert client.beta.agents.list(limit=1).data is not None
 
 
 async def converse(client: AsyncAnthropic) -> list[str]:

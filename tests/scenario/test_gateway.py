@@ -60,8 +60,10 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def test_requests_and_streams_on_one_url(deployment: Deployment, tmp_path: Path) -> None:
-    with gateway(deployment, tmp_path / "gateway.log") as url:
-        client = Anthropic(base_url=url, api_key=KEY, max_retries=0, timeout=30, _strict_response_validation=True)
+    with (
+        gateway(deployment, tmp_path / "gateway.log") as url,
+        Anthropic(base_url=url, api_key=KEY, max_retries=0, timeout=30, _strict_response_validation=True) as client,
+    ):
         agent = client.beta.agents.create(name="Ada", model="offline")
         environment = client.beta.environments.create(name="Here", config={"type": "self_hosted"})
         session = client.beta.sessions.create(agent=agent.id, environment_id=environment.id)

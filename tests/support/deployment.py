@@ -37,6 +37,7 @@ class Deployment:
         self._model = model
         self._think = think_seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._clients: list[Anthropic] = []
 
     def __enter__(self) -> Deployment:
         self.start()
@@ -81,6 +82,7 @@ class Deployment:
 
     def stop(self, seconds: float = 20) -> int:
         """SIGTERM, and its exit code."""
+        close_all(self._clients)
         if self._process is None:
             return 0
         if self._process.poll() is None:
@@ -93,9 +95,12 @@ class Deployment:
             raise AssertionError(f"mango up did not stop:\n{self.log.read_text()[-4000:]}") from None
 
     def client(self, max_retries: int = 0) -> Anthropic:
-        return Anthropic(
+        """A client that `stop` closes."""
+        client = Anthropic(
             base_url=self.url, api_key=KEY, max_retries=max_retries, _strict_response_validation=True, timeout=30
         )
+        self._clients.append(client)
+        return client
 
     def async_client(self) -> AsyncAnthropic:
         return AsyncAnthropic(base_url=self.url, api_key=KEY, _strict_response_validation=True, timeout=30)
@@ -118,3 +123,9 @@ def store_processes(data_dir: Path) -> list[int]:
         if command[0].endswith(b"roto-server") and any(str(data_dir).encode() in part for part in command):
             found.append(int(entry.name))
     return found
+
+
+def close_all(clients: list[Anthropic]) -> None:
+    """Closes connections in time: one that the garbage collector finds is a warning, and so an error."""
+    while clients:
+        clients.pop().close()

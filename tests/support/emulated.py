@@ -19,7 +19,7 @@ from mango_local.deploy import local, tools
 from mango_local.deploy.endpoint import Emulator, connect
 from mango_local.deploy.errors import DeployFailed
 from mango_local.deploy.state import Deployment as Deployed
-from tests.support.deployment import BIN, KEY, READY_SECONDS, Deployment, free_port
+from tests.support.deployment import BIN, KEY, READY_SECONDS, Deployment, close_all, free_port
 
 STACK = "mango-test"
 
@@ -51,6 +51,7 @@ class EmulatedDeployment:
         self._model = ModelSettings.from_environment(environment)
         self._deployed: Deployed | None = None
         self._gateway: subprocess.Popen[bytes] | None = None
+        self._clients: list[Anthropic] = []
 
     def __enter__(self) -> EmulatedDeployment:
         try:
@@ -102,6 +103,7 @@ class EmulatedDeployment:
 
     def stop(self, seconds: float = 20) -> int:
         """Ends the gateway and the emulator; the gateway's exit code."""
+        close_all(self._clients)
         code = 0
         if self._gateway is not None:
             self._gateway.send_signal(signal.SIGTERM)
@@ -119,9 +121,12 @@ class EmulatedDeployment:
         return code
 
     def client(self, max_retries: int = 0) -> Anthropic:
-        return Anthropic(
+        """A client that `stop` closes."""
+        client = Anthropic(
             base_url=self.url, api_key=KEY, max_retries=max_retries, _strict_response_validation=True, timeout=60
         )
+        self._clients.append(client)
+        return client
 
     def async_client(self) -> AsyncAnthropic:
         return AsyncAnthropic(base_url=self.url, api_key=KEY, _strict_response_validation=True, timeout=60)
